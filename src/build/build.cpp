@@ -5,6 +5,7 @@
 #include "build/states.h"
 #include "build/steps.h"
 #include "conda/cache_directory.h"
+#include "core/filesystem.h"
 #include "environments/conda_plan.h"
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
@@ -30,11 +31,9 @@ Status add_base(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
 Status add_container(const inputs::BuildOptions& options, inputs::Inputs& inputs) {
     const auto& tykky = *inputs.tykky;
     inputs.settings.base.reference = "host";
-    const auto needed = inputs::needs_container(tykky);
-    if (!needed) return fail(Error(needed.error()));
-    if (!*needed) return {};
-    std::error_code failed;
-    if (!std::filesystem::exists(tykky.container_image, failed))
+    const auto needed = TRY(inputs::needs_container(tykky));
+    if (!needed) return {};
+    if (!quiet::exists(tykky.container_image))
         return fail_input(
             "the environment's Python is in tykky's container, which is missing",
             "the container was made from " + tykky.container, tykky.container_image.string(),
@@ -53,16 +52,11 @@ Result<BuildSummary>
 build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(environments::BuildContext&)>&
              make_builder,
          const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
-    return with_build_context(options, inputs,
-                              [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-                                  const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-                                  // Check again: another build may have used the prefix before the lock.
-                                  if (auto still = prefix::check_prefix(options.prefix, options.force);
-                                      !still)
-                                      return fail(std::move(still.error()));
-                                  const auto builder = make_builder(context);
-                                  return run_steps(context, *builder, cleanup, lock, nullptr);
-                              });
+    return with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
+        // Check again: another build may have used the prefix before the lock.
+        TRY(prefix::check_prefix(options.prefix, options.force));
+        return run_steps(place, *make_builder(place.context), nullptr);
+    });
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.
@@ -74,12 +68,11 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
         log::warn("nothing was recorded, so the image's files are ordered by path.");
         return built;
     }
-    auto placed = squash(options);
-    if (!placed) return placed;
+    auto placed = TRY(squash(options));
     record_after_build(options, true); // drops files that merely shared a block with recorded ones
-    built->image_bytes = placed->image_bytes;
-    built->state = placed->state;
-    built->seconds += placed->seconds;
+    built->image_bytes = placed.image_bytes;
+    built->state = placed.state;
+    built->seconds += placed.seconds;
     return built;
 }
 

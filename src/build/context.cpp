@@ -41,10 +41,7 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
                              const prefix::PrefixLock& lock, const Work& work, bool& log_has_reason) {
     const auto resources = available_resources();
     lower_priority(resources);
-    std::error_code failed;
-    fs::create_directories(staging.path() / "tmp", failed);
-    if (failed)
-        return fail_errno("cannot create a staging directory", staging.path().string(), failed.value());
+    TRY(make_directories(staging.path() / "tmp", "cannot create a staging directory"));
     auto space = environments::make_namespace(inputs, lock.prefix, staging.path());
     if (!space) {
         if (space.error().fault == Fault::engine)
@@ -67,7 +64,7 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
     log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", context.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
-    auto done = work(context, cleanup, lock);
+    auto done = work({.context = context, .cleanup = cleanup, .lock = lock});
     log_has_reason = context.log_has_reason;
     return done;
 }

@@ -12,8 +12,12 @@
 
 namespace containerize::build {
 
-using Work = std::function<Result<BuildSummary>(environments::BuildContext&, prefix::CleanupProcess&,
-                                                const prefix::PrefixLock&)>;
+struct Workplace {
+    environments::BuildContext& context;
+    prefix::CleanupProcess& cleanup;
+    const prefix::PrefixLock& lock;
+};
+using Work = std::function<Result<BuildSummary>(const Workplace&)>;
 
 /// Runs `work`. On failure leaves nothing but the log, whose path is in the error message.
 Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, const inputs::Inputs& inputs,

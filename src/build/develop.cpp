@@ -15,7 +15,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 namespace containerize::build {
 
@@ -43,16 +42,14 @@ Result<fs::path> default_overlay(const fs::path& prefix, const Environment& envi
 Status check_owner(const fs::path& overlay, const Manifest& manifest) {
     const auto file = overlay / "made-for";
     const auto mine = fmt::format("{}\nstate {}\n", manifest.prefix.string(), manifest.state);
-    std::error_code failed;
-    if (!fs::exists(file, failed)) return write_file(file, mine);
-    const auto text = read_file(file);
-    if (!text) return fail(Error(text.error()));
-    if (*text == mine) return {};
-    if (!text->starts_with(manifest.prefix.string() + "\n"))
-        return fail_input("this overlay belongs to another installation", text->substr(0, text->find('\n')),
+    if (!quiet::exists(file)) return write_file(file, mine);
+    const auto text = TRY(read_file(file));
+    if (text == mine) return {};
+    if (!text.starts_with(manifest.prefix.string() + "\n"))
+        return fail_input("this overlay belongs to another installation", text.substr(0, text.find('\n')),
                           overlay.string(), "Choose another directory with --overlay.");
-    const auto second = text->find('\n') + 1;
-    log::warn("the overlay was created for " + text->substr(second, text->find('\n', second) - second) +
+    const auto second = text.find('\n') + 1;
+    log::warn("the overlay was created for " + text.substr(second, text.find('\n', second) - second) +
               " of this installation, which has been updated since. Their files may not match. To "
               "start again, remove " +
               overlay.string());
@@ -146,13 +143,10 @@ Result<int> develop(const DevOptions& options) {
     auto environment = current_environment();
     auto overlay =
         TRY(options.overlay.empty() ? default_overlay(prefix, environment) : resolve(options.overlay));
-    std::error_code failed;
-    fs::create_directories(overlay, failed);
-    if (failed) return fail_errno("cannot create the overlay's directory", overlay.string(), failed.value());
+    TRY(make_directories(overlay, "cannot create the overlay's directory"));
     TRY(check_maker(overlay));
-    const auto lock = try_lock(overlay / "lock", 0600);
-    if (!lock) return fail(Error(lock.error()));
-    if (lock->state == LockState::busy)
+    const auto lock = TRY(try_lock(overlay / "lock", 0600));
+    if (lock.state == LockState::busy)
         return fail({.what = "this overlay is in use",
                      .why = "another `containerize dev` uses it",
                      .where = overlay.string(),
@@ -169,11 +163,11 @@ Result<int> develop(const DevOptions& options) {
         environment = environments::with_changes(environment, *changes, prefix);
     environment["CONTAINERIZE_PREFIX"] = prefix.string();
     const pid_t holder = space.pid();
+    std::error_code failed;
     return run_in_foreground({.argv = command_line(options, manifest, environment),
                               .environment = environment,
                               .working_directory = fs::current_path(failed),
-                              .in_child = [holder] { return launch::join_namespaces(holder); },
-                              .on_line = {}});
+                              .in_child = [holder] { return launch::join_namespaces(holder); }});
 }
 
 } // namespace containerize::build

@@ -48,11 +48,9 @@ Environment recording_environment(const fs::path& record) {
 Result<int> run_recorded(std::vector<std::string> argv, Environment environment, bool at_terminal) {
     // A process in a new namespace finds no session, so it starts one: with nothing cached and with servers
     // that record.
-    const Command command{.argv = std::move(argv),
-                          .environment = std::move(environment),
-                          .working_directory = {},
-                          .in_child = [] { return launch::enter_new_namespaces() ? 0 : EPERM; },
-                          .on_line = {}};
+    const Command command{.argv = std::move(argv), .environment = std::move(environment), .in_child = [] {
+                              return launch::enter_new_namespaces() ? 0 : EPERM;
+                          }};
     if (at_terminal) return run_in_foreground(command);
     auto outcome = TRY(run(command));
     return outcome.exit_code;
@@ -72,8 +70,7 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     std::error_code failed;
     if (!fs::exists(fs::symlink_status(prefix / "bin/python", failed))) return 0;
     const auto home = staging / "home";
-    fs::create_directories(home, failed);
-    if (failed) return fail_errno("cannot create a directory", home.string(), failed.value());
+    TRY(make_directories(home));
     environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
     // Python could recreate directories of an installation that is being removed, for byte-code.
     environment["PYTHONDONTWRITEBYTECODE"] = "1";
@@ -93,7 +90,7 @@ Status write_profiles(const fs::path& prefix, const fs::path& record, bool repla
                      .where = prefix.string(),
                      .hint = "Give a command that uses the installation."});
     for (const auto& image : manifest.images()) {
-        image::Profile profile{.image = image.sha256, .blocks = (recorded)[(prefix / image.file).string()]};
+        image::Profile profile{.image = image.sha256, .blocks = recorded[(prefix / image.file).string()]};
         if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
         TRY(write_file(mounts::profile_of(prefix / image.file), to_text(profile)));
     }
@@ -109,9 +106,9 @@ std::string as_text(const ProfileCoverage& coverage) {
 image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile& image) {
     const auto path = mounts::profile_of(prefix / image.file);
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    auto profile = file ? mounts::read_profile(file.get(), path, image.sha256)
-                        : Result<image::Profile>(image::Profile{.image = image.sha256, .blocks = {}});
-    return profile ? std::move(*profile) : image::Profile{.image = image.sha256, .blocks = {}};
+    if (file)
+        if (auto profile = mounts::read_profile(file.get(), path, image.sha256)) return std::move(*profile);
+    return {.image = image.sha256, .blocks = {}};
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
@@ -124,8 +121,7 @@ Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& r
     const auto environment = recording_environment(record);
     Recording recording;
     if (request.commands.empty()) {
-        auto done = TRY(run_imports(prefix, request, environment, staging.path()));
-        recording.exit_code = done;
+        recording.exit_code = TRY(run_imports(prefix, request, environment, staging.path()));
     }
     for (const auto& command : request.commands) {
         auto done = TRY(run_recorded(inside(prefix, command), environment, request.at_terminal));
@@ -136,8 +132,7 @@ Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& r
     // A command that failed may have read too little to replace the earlier profile.
     const bool replace = request.replace && recording.exit_code == 0;
     TRY(write_profiles(prefix, record, replace));
-    auto coverage = TRY(profile_coverage(prefix));
-    recording.coverage = coverage;
+    recording.coverage = TRY(profile_coverage(prefix));
     return recording;
 }
 
@@ -161,11 +156,8 @@ void record_after_build(const inputs::BuildOptions& options, bool replace) {
     const bool has_python = fs::exists(fs::symlink_status(*prefix / "bin/python", failed));
     if (options.profile_commands.empty() && !has_python) return; // nothing to run
     Stage stage("Recording what programs read first");
-    ProfileRequest request{.commands = {},
-                           .at_terminal = false,
-                           .replace = replace,
-                           .share = options.share,
-                           .staging_parent = options.staging_parent};
+    ProfileRequest request{
+        .replace = replace, .share = options.share, .staging_parent = options.staging_parent};
     for (const auto& command : options.profile_commands)
         request.commands.push_back({"/bin/sh", "-c", command});
     const auto recording = record_profile(*prefix, request);

@@ -30,27 +30,23 @@ using manifest::Manifest;
 /// The common part of rollback and squash: an assembly with the wrappers of one state.
 class StateChange {
 public:
-    StateChange(environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-                const prefix::PrefixLock& lock)
-        : context_(context), cleanup_(cleanup), lock_(lock) {}
+    explicit StateChange(const Workplace& place) : place_(place) {}
 
     /// Returns the number of commands.
     Result<std::size_t> begin(const Manifest& manifest) {
-        TRY(environments::WritableImages::mount(context_, manifest));
-        assembly_ = TRY(prefix::make_assembly(lock_, cleanup_));
-        const auto surroundings = root::open_tree(manifest.settings.base);
-        if (!surroundings) return fail(Error(surroundings.error()));
-        const prefix::WrapperRequest wrappers{.root = context_.root(),
-                                              .surroundings = **surroundings,
-                                              .prefix = lock_.prefix,
+        TRY(environments::WritableImages::mount(place_.context, manifest));
+        assembly_ = TRY(prefix::make_assembly(place_.lock, place_.cleanup));
+        const auto surroundings = TRY(root::open_tree(manifest.settings.base));
+        const prefix::WrapperRequest wrappers{.root = place_.context.root(),
+                                              .surroundings = *surroundings,
+                                              .prefix = place_.lock.prefix,
                                               .mask = manifest.mask,
                                               .paths = manifest.wrapper_paths,
-                                              .libexec = context_.options.libexec,
+                                              .libexec = place_.context.options.libexec,
                                               .output = assembly_,
-                                              .existing = lock_.prefix,
-                                              .umask_bits = context_.options.umask_bits};
-        auto commands = prefix::make_wrappers(wrappers);
-        if (!commands) return commands;
+                                              .existing = place_.lock.prefix,
+                                              .umask_bits = place_.context.options.umask_bits};
+        auto commands = TRY(prefix::make_wrappers(wrappers));
         TRY(prefix::add_session(wrappers));
         return commands;
     }
@@ -59,19 +55,15 @@ public:
 
     Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
         if (interrupted()) return fail_interrupted();
-        if (auto done = prefix::publish(
-                {.lock = lock_, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
-                cleanup_);
-            !done)
-            return done;
-        cleanup_.keep_all_but(context_.staging);
+        TRY(prefix::publish(
+            {.lock = place_.lock, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
+            place_.cleanup));
+        place_.cleanup.keep_all_but(place_.context.staging);
         return {};
     }
 
 private:
-    environments::BuildContext& context_;
-    prefix::CleanupProcess& cleanup_;
-    const prefix::PrefixLock& lock_;
+    Workplace place_;
     fs::path assembly_;
 };
 
@@ -161,22 +153,20 @@ Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifes
 Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<unsigned> state) {
     auto inputs = TRY(inputs_for(options));
     Rollback rolled;
-    auto done = with_build_context(options, inputs,
-                                   [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-                                       const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-                                       auto current = TRY(manifest::read_manifest(lock.prefix));
-                                       auto states = TRY(prefix::read_states(lock.prefix));
-                                       auto chosen = TRY(choose_state(states, current, state, lock.prefix));
-                                       // Change nothing if the images of the chosen state are damaged.
-                                       TRY(manifest::open_images(chosen, lock.prefix));
-                                       rolled = {.from = current.state, .to = chosen.state};
-                                       if (rolled.from == rolled.to)
-                                           return BuildSummary{.prefix = lock.prefix, .unchanged = true};
-                                       StateChange change(context, cleanup, lock);
-                                       auto commands = TRY(change.begin(chosen));
-                                       TRY(change.finish(chosen, std::move(states)));
-                                       return BuildSummary{.prefix = lock.prefix, .commands = commands};
-                                   });
+    auto done = with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
+        const auto& lock = place.lock;
+        auto current = TRY(manifest::read_manifest(lock.prefix));
+        auto states = TRY(prefix::read_states(lock.prefix));
+        auto chosen = TRY(choose_state(states, current, state, lock.prefix));
+        // Change nothing if the images of the chosen state are damaged.
+        TRY(manifest::open_images(chosen, lock.prefix));
+        rolled = {.from = current.state, .to = chosen.state};
+        if (rolled.from == rolled.to) return BuildSummary{.prefix = lock.prefix, .unchanged = true};
+        StateChange change(place);
+        auto commands = TRY(change.begin(chosen));
+        TRY(change.finish(chosen, std::move(states)));
+        return BuildSummary{.prefix = lock.prefix, .commands = commands};
+    });
     if (!done) return fail(std::move(done.error()));
     return rolled;
 }
@@ -184,73 +174,61 @@ Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<uns
 Result<BuildSummary> squash(const inputs::BuildOptions& options) {
     auto inputs = TRY(inputs_for(options));
     const auto start = std::chrono::steady_clock::now();
-    return with_build_context(
-        options, inputs,
-        [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-            const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-            auto manifest = TRY(manifest::read_manifest(lock.prefix));
-            BuildSummary summary{.prefix = lock.prefix};
-            // Without an option, the layout stays as it was.
-            const auto was =
-                inputs::parse_layout(manifest.build.value("layout", "path")).value_or(inputs::Layout::path);
-            const auto layout = options.layout.value_or(was);
-            const bool is_placed_anew =
-                options.layout == inputs::Layout::profile; // the profile may have changed since
-            if (manifest.layers.empty() && layout == was && !is_placed_anew) {
-                summary.unchanged = true;
-                return summary;
-            }
-            StateChange change(context, cleanup, lock);
-            const auto layers = manifest::open_layers(manifest, lock.prefix);
-            if (!layers) return fail(Error(layers.error()));
-            const auto recorded = recorded_in(**layers, manifest, lock.prefix);
-            if (!recorded) return fail(Error(recorded.error()));
-            if (options.layout == inputs::Layout::profile && recorded->empty())
-                return fail_input("there is no profile", "nothing records which files are read first",
-                                  lock.prefix.string(), "Record a profile with `containerize profile`.");
-            Stage stage("Packing the image");
-            auto packed = TRY(image::write_merged(
-                **layers, context.image(), context.writer_options(),
-                [&](std::uint64_t done) { stage.advance(done, 0); },
-                layout == inputs::Layout::profile ? *recorded : std::vector<image::RecordedFile>()));
-            stage.finish(fmt::format("{} files, {} to {}", human_count(packed.files),
-                                     human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
-            constexpr std::uint64_t allowance = 8U << 20U; // for everything but the image
-            TRY(prefix::check_room(lock, packed.image_bytes + allowance));
-            auto commands = TRY(change.begin(manifest));
-            const auto states = prefix::read_states(lock.prefix);
-            if (!states) return fail(Error(states.error()));
-            const auto line = line_of(manifest.state, *states);
-            const auto next = prefix::next_state(lock.prefix);
-            if (!next) return fail(Error(next.error()));
-            manifest.state = *next;
-            manifest.parent = 0;
-            manifest.layers.clear();
-            manifest.image = {.file = prefix::free_image_name(lock.prefix), .size = 0, .sha256 = {}};
-            manifest.build["files"] = packed.files;
-            manifest.build["bytes"] = packed.input_bytes;
-            manifest.build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
-            // A build with --layout profile calls squash() itself, with the same command line.
-            if (manifest.build["command"] != options.command_line)
-                manifest.build[prefix::squashed_key] = commands_of(line);
-            manifest.build["command"] = options.command_line;
-            manifest.created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
-            if (auto added = prefix::add_image(context.image(), prefix::ImageIs::of_this_build,
-                                               change.assembly(), manifest.image, {});
-                !added)
-                return fail(std::move(added.error()));
-            TRY(carry_profile(*recorded, manifest.image, change.assembly()));
-            if (auto kept = keep_records_of(line, lock.prefix,
-                                            change.assembly() / prefix::state_directory(manifest.state));
-                !kept)
-                return fail(std::move(kept.error()));
-            TRY(change.finish(manifest, {}));
-            summary.files = packed.files;
-            summary.image_bytes = packed.image_bytes;
-            summary.commands = commands;
-            summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
+        auto& context = place.context;
+        const auto& lock = place.lock;
+        auto manifest = TRY(manifest::read_manifest(lock.prefix));
+        BuildSummary summary{.prefix = lock.prefix};
+        // Without an option, the layout stays as it was.
+        const auto was =
+            inputs::parse_layout(manifest.build.value("layout", "path")).value_or(inputs::Layout::path);
+        const auto layout = options.layout.value_or(was);
+        const bool is_placed_anew =
+            options.layout == inputs::Layout::profile; // the profile may have changed since
+        if (manifest.layers.empty() && layout == was && !is_placed_anew) {
+            summary.unchanged = true;
             return summary;
-        });
+        }
+        StateChange change(place);
+        const auto layers = TRY(manifest::open_layers(manifest, lock.prefix));
+        const auto recorded = TRY(recorded_in(*layers, manifest, lock.prefix));
+        if (options.layout == inputs::Layout::profile && recorded.empty())
+            return fail_input("there is no profile", "nothing records which files are read first",
+                              lock.prefix.string(), "Record a profile with `containerize profile`.");
+        Stage stage("Packing the image");
+        auto packed = TRY(image::write_merged(
+            *layers, context.image(), context.writer_options(),
+            [&](std::uint64_t done) { stage.advance(done, 0); },
+            layout == inputs::Layout::profile ? recorded : std::vector<image::RecordedFile>()));
+        stage.finish(fmt::format("{} files, {} to {}", human_count(packed.files),
+                                 human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
+        TRY(prefix::check_room(lock, packed.image_bytes));
+        auto commands = TRY(change.begin(manifest));
+        const auto states = TRY(prefix::read_states(lock.prefix));
+        const auto line = line_of(manifest.state, states);
+        manifest.state = TRY(prefix::next_state(lock.prefix));
+        manifest.parent = 0;
+        manifest.layers.clear();
+        manifest.image = {.file = prefix::free_image_name(lock.prefix), .size = 0, .sha256 = {}};
+        manifest.build["files"] = packed.files;
+        manifest.build["bytes"] = packed.input_bytes;
+        manifest.build["layout"] = layout == inputs::Layout::profile ? "profile" : "path";
+        // A build with --layout profile calls squash() itself, with the same command line.
+        if (manifest.build["command"] != options.command_line)
+            manifest.build[prefix::squashed_key] = commands_of(line);
+        manifest.build["command"] = options.command_line;
+        manifest.created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
+        TRY(prefix::add_image(context.image(), prefix::ImageIs::of_this_build, change.assembly(),
+                              manifest.image, {}));
+        TRY(carry_profile(recorded, manifest.image, change.assembly()));
+        TRY(keep_records_of(line, lock.prefix, change.assembly() / prefix::state_directory(manifest.state)));
+        TRY(change.finish(manifest, {}));
+        summary.files = packed.files;
+        summary.image_bytes = packed.image_bytes;
+        summary.commands = commands;
+        summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return summary;
+    });
 }
 
 } // namespace containerize::build

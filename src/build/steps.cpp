@@ -3,8 +3,8 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
-#include "environments/accelerators.h"
 #include "environments/environ_script.h"
+#include "gpu/fit.h"
 #include "inputs/secrets.h"
 #include "inputs/site_environment.h"
 #include "prefix/module_files.h"
@@ -17,7 +17,6 @@
 #include "util/process.h"
 #include "util/progress.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -31,10 +30,10 @@ using manifest::Manifest;
 
 class Build {
 public:
-    Build(environments::BuildContext& context, environments::EnvironmentBuilder& builder,
-          prefix::CleanupProcess& cleanup, const prefix::PrefixLock& lock, const Manifest* previous,
+    Build(const Workplace& place, environments::EnvironmentBuilder& builder, const Manifest* previous,
           unsigned state)
-        : context_(context), builder_(builder), cleanup_(cleanup), lock_(lock), previous_(previous) {
+        : context_(place.context), builder_(builder), cleanup_(place.cleanup), lock_(place.lock),
+          previous_(previous) {
         if (previous != nullptr) {
             manifest_ = *previous;
             manifest_.parent = previous->state;
@@ -42,15 +41,15 @@ public:
             context_.record.erase(prefix::squashed_key); // describes the previous state only
         }
         manifest_.tool_version = CONTAINERIZE_VERSION;
-        manifest_.prefix = lock.prefix;
+        manifest_.prefix = lock_.prefix;
         manifest_.state = state;
-        manifest_.wrapper_paths = context.inputs.wrapper_paths;
+        manifest_.wrapper_paths = context_.inputs.wrapper_paths;
         // Another update may have changed them before this one had the lock.
         if (previous == nullptr)
-            manifest_.settings = context.inputs.settings;
-        else if (context.options.change_engine)
-            manifest_.settings.engine = context.options.settings.engine;
-        if (!context.inputs.mask.empty()) manifest_.mask = context.inputs.mask;
+            manifest_.settings = context_.inputs.settings;
+        else if (context_.options.change_engine)
+            manifest_.settings.engine = context_.options.settings.engine;
+        if (!context_.inputs.mask.empty()) manifest_.mask = context_.inputs.mask;
     }
 
     Result<BuildSummary> run() {
@@ -134,8 +133,9 @@ private:
     }
 
     Status record_environment() {
-        manifest_.activation = TRY(builder_.activation());
-        manifest_.activation_scripts = builder_.launch_scripts();
+        auto activation = TRY(builder_.activation());
+        manifest_.activation = std::move(activation.changes);
+        manifest_.activation_scripts = std::move(activation.scripts);
         auto environment = TRY(builder_.environment());
         manifest_.environment.insert(manifest_.environment.end(), environment.begin(), environment.end());
         if (context_.options.environ_script) TRY(record_environ_script());
@@ -161,9 +161,8 @@ private:
     /// Fails if a wrapper path does not exist. Runs right after the installation, when the paths are known,
     /// so that a typo is reported before the slow steps.
     Status check_wrapper_paths_exist() {
-        const auto surroundings = root::open_tree(context_.inputs.settings.base);
-        if (!surroundings) return fail(Error(surroundings.error()));
-        manifest_.wrapper_paths = TRY(prefix::existing_wrapper_paths(wrapper_request(**surroundings, {}),
+        const auto surroundings = TRY(root::open_tree(context_.inputs.settings.base));
+        manifest_.wrapper_paths = TRY(prefix::existing_wrapper_paths(wrapper_request(*surroundings, {}),
                                                                      context_.inputs.optional_wrapper_paths));
         return {};
     }
@@ -196,10 +195,8 @@ private:
         if (ours && read_file(list) == packages_) return {};
         if (ours) return write_file(list, packages_);
         if (fs::exists(fs::symlink_status(command, failed))) return {}; // from a package
-        fs::create_directories(list.parent_path(), failed);
-        if (!failed) fs::create_directories(command.parent_path(), failed);
-        if (failed)
-            return fail_errno("cannot create a directory", list.parent_path().string(), failed.value());
+        for (const auto& file : {list, command})
+            TRY(make_directories(file.parent_path()));
         TRY(write_file(list, packages_));
         return write_file(command,
                           "#!/bin/sh\nexec cat \"$(dirname \"$(dirname \"$(realpath "
@@ -230,8 +227,21 @@ private:
         return {};
     }
 
+    /// Notes which GPUs the packages were built for, and warns about those that cannot use the target's:
+    /// those for the CUDA version given by --cuda, otherwise those of this machine.
     Status record_accelerators() {
-        environments::record_accelerators(context_);
+        context_.record.erase("accelerators"); // left over from the previous state
+        const auto packages = gpu::accelerated_packages(gpu::DirectoryView(context_.root()));
+        for (const auto& package : packages) {
+            log::detail(package.title() + ": built for " + package.purpose() + " (" + package.evidence + ")");
+            context_.record["accelerators"].push_back(gpu::to_json(package));
+        }
+        std::optional<gpu::Target> target;
+        if (const auto& cuda = context_.options.conda.cuda; !cuda.empty())
+            target.emplace(gpu::Vendor::nvidia, cuda);
+        const auto host = gpu::discover(gpu::DirectoryView("/"));
+        for (const auto& warning : gpu::build_warnings(packages, target, host))
+            log::warn(warning);
         return {};
     }
 
@@ -246,32 +256,23 @@ private:
 
     Status publish() {
         Stage stage("Publishing");
-        // for everything else in the assembly, which is small compared with the image
-        constexpr std::uint64_t allowance = 8U << 20U;
         auto below = TRY(size_of_image_below());
-        TRY(prefix::check_room(lock_, below + summary_.image_bytes + allowance));
+        TRY(prefix::check_room(lock_, below + summary_.image_bytes));
         auto assembly = TRY(prefix::make_assembly(lock_, cleanup_));
-        const auto surroundings = root::open_tree(context_.inputs.settings.base);
-        if (!surroundings) return fail(Error(surroundings.error()));
-        const auto wrappers = wrapper_request(**surroundings, assembly);
-        auto commands = TRY(prefix::make_wrappers(wrappers));
-        summary_.commands = commands;
+        const auto surroundings = TRY(root::open_tree(context_.inputs.settings.base));
+        const auto wrappers = wrapper_request(*surroundings, assembly);
+        summary_.commands = TRY(prefix::make_wrappers(wrappers));
         TRY(prefix::add_session(wrappers));
         TRY(add_new_image(assembly, stage));
         manifest_.created = prefix::utc_now("%Y-%m-%dT%H:%M:%SZ");
         TRY(add_records(assembly));
         if (interrupted()) return fail_interrupted();
         std::vector<Manifest> kept;
-        if (previous_ != nullptr) {
-            kept = TRY(prefix::read_states(lock_.prefix));
-        }
-        if (auto done = prefix::publish(
-                {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)},
-                cleanup_);
-            !done)
-            return done;
+        if (previous_ != nullptr) kept = TRY(prefix::read_states(lock_.prefix));
+        TRY(prefix::publish(
+            {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)}, cleanup_));
         cleanup_.keep_all_but(context_.staging);
-        stage.finish(fmt::format("{} commands", human_count(commands)));
+        stage.finish(fmt::format("{} commands", human_count(summary_.commands)));
         return {};
     }
 
@@ -286,16 +287,12 @@ private:
                                      [&](std::uint64_t done) { stage.advance(done, size); });
         };
         const auto below = builder_.image_below();
-        const bool makes_layer = previous_ != nullptr || !below.empty();
-        if (!below.empty())
-            if (auto added = add(below, prefix::ImageIs::of_others, manifest_.image,
-                                 prefix::free_image_name(lock_.prefix));
-                !added)
-                return added;
-        return makes_layer ? add(context_.image(), prefix::ImageIs::of_this_build,
-                                 manifest_.layers.emplace_back(), prefix::layer_file(manifest_.state))
-                           : add(context_.image(), prefix::ImageIs::of_this_build, manifest_.image,
-                                 prefix::free_image_name(lock_.prefix));
+        const auto free_name = prefix::free_image_name(lock_.prefix);
+        if (!below.empty()) TRY(add(below, prefix::ImageIs::of_others, manifest_.image, free_name));
+        if (previous_ == nullptr && below.empty())
+            return add(context_.image(), prefix::ImageIs::of_this_build, manifest_.image, free_name);
+        return add(context_.image(), prefix::ImageIs::of_this_build, manifest_.layers.emplace_back(),
+                   prefix::layer_file(manifest_.state));
     }
 
     [[nodiscard]] Result<std::uint64_t> size_of_image_below() const {
@@ -316,11 +313,9 @@ private:
                                               .lock = builder_.lock(),
                                               .log = log::current()},
                                              context_.options.umask_bits));
-        if (auto written = prefix::write_module_files(
-                assembly / prefix::state_directory(manifest_.state) / "modulefiles",
-                {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created});
-            !written)
-            return written;
+        TRY(prefix::write_module_files(
+            assembly / prefix::state_directory(manifest_.state) / "modulefiles",
+            {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created}));
         context_.record["inputs"] = std::move(kept);
         manifest_.build = std::move(context_.record);
         return {};
@@ -339,12 +334,10 @@ private:
 
 } // namespace
 
-Result<BuildSummary> run_steps(environments::BuildContext& context, environments::EnvironmentBuilder& builder,
-                               prefix::CleanupProcess& cleanup, const prefix::PrefixLock& lock,
+Result<BuildSummary> run_steps(const Workplace& place, environments::EnvironmentBuilder& builder,
                                const Manifest* previous) {
-    const auto state = prefix::next_state(lock.prefix);
-    if (!state) return fail(Error(state.error()));
-    return Build(context, builder, cleanup, lock, previous, *state).run();
+    const auto state = TRY(prefix::next_state(place.lock.prefix));
+    return Build(place, builder, previous, state).run();
 }
 
 } // namespace containerize::build

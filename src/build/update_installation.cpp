@@ -35,17 +35,13 @@ Result<BuildSummary> update(const UpdateOptions& options) {
                           "Leave out --prune, or give a conda environment file.");
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
-        with_build_context(options.build, inputs,
-                           [&](environments::BuildContext& context, prefix::CleanupProcess& cleanup,
-                               const prefix::PrefixLock& lock) -> Result<BuildSummary> {
-                               // Read it again: another update may have made a new state before the
-                               // lock.
-                               auto current = TRY(prefix::read_unmoved(options.build.prefix));
-                               context.record = current.build;
-                               const auto builder =
-                                   environments::make_update_builder(context, current, request);
-                               return run_steps(context, *builder, cleanup, lock, &current);
-                           });
+        with_build_context(options.build, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
+            // Read it again: another update may have made a new state before the lock.
+            auto current = TRY(prefix::read_unmoved(options.build.prefix));
+            place.context.record = current.build;
+            const auto builder = environments::make_update_builder(place.context, current, request);
+            return run_steps(place, *builder, &current);
+        });
     if (updated && !updated->unchanged) record_after_build(options.build, false);
     return updated;
 }

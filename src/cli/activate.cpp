@@ -1,6 +1,6 @@
 #include "cli/command.h"
+#include "cli/exec.h"
 
-#include <filesystem>
 #include <string>
 
 namespace containerize::cli {
@@ -9,9 +9,7 @@ namespace {
 
 // Reached only if the shell functions are not defined, or were bypassed.
 Result<int> explain_function(const std::string& name) {
-    std::error_code failed;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-    const auto functions = program.parent_path().parent_path() / "share/containerize/shell/containerize.sh";
+    const auto functions = installation_tree() / "share/containerize/shell/containerize.sh";
     return fail_input("`" + name + "` must be a function of your shell",
                       "a program cannot change the PATH of the shell that starts it", {},
                       "Define the function with this command, which you can add to ~/.bashrc (or ~/.zshrc, "

@@ -24,9 +24,8 @@ struct BaseArguments {
 };
 
 Result<base::Options> options_in_use() {
-    const auto environment = current_environment();
-    auto configuration = TRY(config::Configuration::read(environment));
-    return Configured(std::move(configuration), environment).bases();
+    const auto configured = TRY(Configured::read());
+    return configured.bases();
 }
 
 Result<int> run_pull(const BaseArguments& arguments) {

@@ -2,9 +2,11 @@
 
 #include "cli/command.h"
 #include "cli/configured.h"
+#include "cli/exec.h"
 #include "cli/help.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/text.h"
 #include "gpu/injection.h"
 #include "inputs/find_base.h"
@@ -12,7 +14,6 @@
 #include "manifest/launch_settings.h"
 #include "util/log.h"
 
-#include <optional>
 #include <utility>
 
 namespace containerize::cli {
@@ -24,23 +25,15 @@ using config::Key;
 constexpr const char* root_group = "Root filesystem";
 constexpr const char* start_group = "Start of programs";
 
-Result<std::optional<fs::path>> absolute_file(const std::string& given) {
-    if (given.empty()) return std::nullopt;
-    auto path = TRY(resolve(given));
-    return path;
-}
-
 /// The configured binds, followed by the typed ones.
 Result<std::vector<manifest::Bind>> choose_binds(const BuildArguments& arguments,
                                                  const Configured& configured) {
     std::vector<manifest::Bind> binds;
     const auto take = [&](const std::string& text, const std::string& where, bool required) -> Status {
         auto parsed = manifest::parse_binds(text);
-        if (!parsed) {
-            parsed.error().where = where;
-            return fail(std::move(parsed.error()));
-        }
-        for (auto& bind : *parsed) {
+        if (!parsed) parsed.error().where = where;
+        auto parts = TRY(std::move(parsed));
+        for (auto& bind : parts) {
             bind.required = bind.required || required;
             binds.push_back(std::move(bind));
         }
@@ -58,7 +51,7 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
                          inputs::BuildOptions& options) {
     auto wanted = configured.written(Key::host_profiles);
     for (const auto& name : arguments.host_profiles)
-        wanted.emplace_back(name, std::string());
+        wanted.push_back({.text = name});
     for (const auto& [name, where] : wanted) {
         auto profile = config::read_host_profile(name, options.share / "host");
         if (!profile) {
@@ -76,13 +69,10 @@ Status add_host_profiles(const BuildArguments& arguments, const Configured& conf
 
 Status choose_values(const BuildArguments& arguments, const Configured& configured,
                      inputs::BuildOptions& options) {
-    auto installer = TRY(pip::parse_installer(configured.text(Key::installer, arguments.installer)));
-    options.installer = installer;
-    auto compression =
+    options.installer = TRY(pip::parse_installer(configured.text(Key::installer, arguments.installer)));
+    options.compression =
         TRY(image::parse_compression(configured.text(Key::compression, arguments.compression)));
-    options.compression = compression;
-    auto block_size = TRY(image::parse_block_size(configured.text(Key::block_size, arguments.block_size)));
-    options.block_size = block_size;
+    options.block_size = TRY(image::parse_block_size(configured.text(Key::block_size, arguments.block_size)));
     options.settings.base.reference = configured.text(Key::base, arguments.base);
     if (options.settings.base.reference == "auto" && inputs::host_serves())
         options.settings.base.reference = "host";
@@ -126,19 +116,18 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
 }
 
 /// Expands "~/x", which the shell does not do in --prefix=~/x.
-fs::path with_home(const std::string& path, const Environment& environment) {
-    const fs::path home = variable(environment, "HOME");
+fs::path with_home(const std::string& path) {
+    const fs::path home = variable("HOME");
     return !path.starts_with("~/") || home.empty() ? fs::path(path) : home / path.substr(2);
 }
 
 } // namespace
 
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
+    catch_interrupts();
     inputs::BuildOptions options;
-    const auto environment = current_environment();
-    auto read = TRY(config::Configuration::read(environment));
-    const Configured configured(std::move(read), environment);
-    options.prefix = with_home(arguments.prefix, environment);
+    const auto configured = TRY(Configured::read());
+    options.prefix = with_home(arguments.prefix);
     options.spec = arguments.spec;
     options.python = arguments.python;
     options.uv = arguments.uv;
@@ -154,16 +143,13 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
                                         std::pair{&arguments.post_install, &options.post_install},
                                         std::pair{&arguments.environ_script, &options.environ_script},
                                         std::pair{&arguments.log_file, &options.log_copy}}) {
-        auto file = TRY(absolute_file(*given));
-        *option = file;
+        if (!given->empty()) *option = TRY(resolve(*given));
     }
-    std::error_code failed;
-    const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-    options.libexec = program.parent_path().parent_path() / "libexec/containerize";
-    options.share = program.parent_path().parent_path() / "share/containerize";
+    options.libexec = installation_tree() / "libexec/containerize";
+    options.share = installation_tree() / "share/containerize";
     for (const auto& part :
          {options.libexec / "launcher", options.libexec / "session", options.share / "python"})
-        if (!fs::exists(part, failed))
+        if (!quiet::exists(part))
             return fail({.what = "containerize is not completely installed",
                          .why = "a file is missing",
                          .where = part.string(),

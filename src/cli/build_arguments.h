@@ -66,7 +66,7 @@ Result<int> run_wrap_install(const BuildArguments& arguments, bool mask, const s
 Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet);
 
 /// Combines typed options with the configuration. Forced values override typed ones, with a warning.
-/// `command_line` is recorded in the installation.
+/// `command_line` is recorded in the installation. From now on, interrupts end the work in an orderly way.
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
 
 } // namespace containerize::cli

@@ -25,10 +25,9 @@ struct CacheArguments {
 };
 
 Result<fs::path> directory_in_use() {
-    const auto environment = current_environment();
-    auto configuration = TRY(config::Configuration::read(environment));
-    auto configured = TRY(Configured(std::move(configuration), environment).cache());
-    return conda::cache_directory(environment, configured);
+    const auto configured = TRY(Configured::read());
+    auto cache = TRY(configured.cache());
+    return conda::cache_directory(current_environment(), cache);
 }
 
 json as_json(const CacheUse& use) {
@@ -66,9 +65,8 @@ Result<int> run_clean(const CacheArguments& arguments) {
     auto directory = TRY(directory_in_use());
     constexpr auto day = std::chrono::hours(24);
     auto removed =
-        conda::clean_cache(directory, arguments.all ? std::chrono::hours(0) : arguments.days * day);
-    if (!removed) return fail(std::move(removed.error()));
-    fmt::print("Removed {} from {}\n", human_bytes(removed->packages.bytes + removed->repodata.bytes),
+        TRY(conda::clean_cache(directory, arguments.all ? std::chrono::hours(0) : arguments.days * day));
+    fmt::print("Removed {} from {}\n", human_bytes(removed.packages.bytes + removed.repodata.bytes),
                directory.string());
     return 0;
 }

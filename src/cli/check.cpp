@@ -18,11 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-struct CheckArguments {
-    std::string directory;
-    bool as_json = false;
-};
-
 struct Checked {
     gpu::AcceleratedPackage package;
     gpu::Fit fit;
@@ -30,11 +25,9 @@ struct Checked {
 
 /// Reads the packages directly from the images, without mounting or running anything.
 Result<std::vector<gpu::AcceleratedPackage>> packages_in(const fs::path& prefix) {
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     auto manifest = TRY(manifest::read_manifest(prefix));
-    const auto layers = manifest::open_layers(manifest, prefix);
-    if (!layers) return fail(Error(layers.error()));
-    return gpu::accelerated_packages(gpu::LayersView(**layers));
+    const auto layers = TRY(manifest::open_layers(manifest, prefix));
+    return gpu::accelerated_packages(gpu::LayersView(*layers));
 }
 
 json to_json(const gpu::Host& host) {
@@ -70,8 +63,8 @@ void print(const std::vector<Checked>& checked, const gpu::Host& host) {
     }
 }
 
-Result<int> run_check(const CheckArguments& arguments) {
-    auto prefix = TRY(resolve(arguments.directory));
+Result<int> run_check(const ShowArguments& arguments) {
+    auto prefix = TRY(manifest::resolve_installation(arguments.directory));
     auto packages = TRY(packages_in(prefix));
     const auto host = gpu::discover(gpu::DirectoryView("/"));
     std::vector<Checked> checked;
@@ -99,7 +92,7 @@ Result<int> run_check(const CheckArguments& arguments) {
 void add_check(CLI::App& app, Call& call) {
     auto* command =
         app.add_subcommand("check", "Show whether the packages of an installation can use this node's GPUs");
-    const auto arguments = std::make_shared<CheckArguments>();
+    const auto arguments = std::make_shared<ShowArguments>();
     add_installation(*command, arguments->directory);
     command->add_flag("--json", arguments->as_json, json_description);
     command->footer("The exit code is 0 if all of them can, else 1.");

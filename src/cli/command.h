@@ -17,6 +17,12 @@ inline constexpr const char* json_description = "Print JSON, for programs";
 /// The installation that find_installation() finds without a name.
 inline constexpr const char* active = "the active one, else that of the first python on PATH";
 
+/// What commands take that show something about an installation.
+struct ShowArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
 /// Sets what is done if the user gives `command`.
 void on(CLI::App& command, Call& call, Action action);
 /// Adds the required positional DIR.

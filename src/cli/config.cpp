@@ -5,7 +5,6 @@
 #include "util/process.h"
 #include "util/redact.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 

@@ -35,6 +35,12 @@ Status check_owner(const fs::path& directory, const std::string& what, const std
 
 } // namespace
 
+Result<Configured> Configured::read() {
+    auto environment = current_environment();
+    auto configuration = TRY(config::Configuration::read(environment));
+    return Configured(std::move(configuration), std::move(environment));
+}
+
 void Configured::warn_of_force(Key key, const std::string& typed) const {
     const auto& value = config_[key];
     std::string forced;
@@ -113,11 +119,8 @@ mode_t Configured::umask_bits() const {
     return bits;
 }
 
-std::vector<std::pair<std::string, std::string>> Configured::written(Key key) const {
-    std::vector<std::pair<std::string, std::string>> texts;
-    for (const auto& setting : config_.list(key))
-        texts.emplace_back(setting.value, setting.where);
-    return texts;
+std::vector<Located> Configured::written(Key key) const {
+    return located(config_.list(key));
 }
 
 Result<fs::path> Configured::staging(const std::string& typed) const {
@@ -136,10 +139,7 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     if (failed)
         return fail_input("cannot create the staging directory " + directory->string(), failed.message(),
                           where);
-    if (auto checked =
-            check_owner(*directory, "staging directory", where, "Choose another directory with --tmpdir.");
-        !checked)
-        return fail(std::move(checked.error()));
+    TRY(check_owner(*directory, "staging directory", where, "Choose another directory with --tmpdir."));
     return directory;
 }
 
@@ -156,12 +156,9 @@ Result<Located> Configured::cache() const {
 Result<base::Options> Configured::bases() const {
     base::Options options;
     auto configured = TRY(config_.directory(Key::bases, environment_));
-    auto store = TRY(base::store_directory(environment_, configured));
-    options.store = std::move(store);
-    if (auto checked = check_owner(options.store, "store of base images", {},
-                                   "Set CONTAINERIZE_BASES to a directory of your own.");
-        !checked)
-        return fail(std::move(checked.error()));
+    options.store = TRY(base::store_directory(environment_, configured));
+    TRY(check_owner(options.store, "store of base images", {},
+                    "Set CONTAINERIZE_BASES to a directory of your own."));
     options.site_stores = TRY(config_.directories(Key::base_stores, environment_));
     for (const auto& setting : config_.list(Key::registries)) {
         const auto equals = setting.value.find('=');
@@ -171,12 +168,8 @@ Result<base::Options> Configured::bases() const {
         options.registries.push_back({.registry = setting.value.substr(0, equals), .url = std::move(url)});
     }
     options.limit = std::uint64_t{config_.number(Key::base_limit)} << 30U;
-    auto compression = image::parse_compression(config_.text(Key::compression));
-    auto block_size = image::parse_block_size(config_.text(Key::block_size));
-    if (!compression) return fail(std::move(compression.error()));
-    if (!block_size) return fail(std::move(block_size.error()));
-    options.writer.compression = *compression;
-    options.writer.block_size = *block_size;
+    options.writer.compression = TRY(image::parse_compression(config_.text(Key::compression)));
+    options.writer.block_size = TRY(image::parse_block_size(config_.text(Key::block_size)));
     const auto wanted = jobs(0) > 0 ? jobs(0) : default_jobs(available_resources());
     const unsigned limit = config_.number(Key::max_jobs);
     options.writer.jobs = limit == 0 ? wanted : std::min(wanted, limit);

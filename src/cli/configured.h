@@ -21,8 +21,8 @@ namespace containerize::cli {
 /// Warns if a typed value is ignored because the configuration forces another.
 class Configured {
 public:
-    Configured(config::Configuration configuration, Environment environment)
-        : config_(std::move(configuration)), environment_(std::move(environment)) {}
+    /// With the configuration for this process's environment.
+    static Result<Configured> read();
 
     /// `typed` is empty if the user did not give the option.
     [[nodiscard]] std::string text(config::Key key, const std::string& typed) const;
@@ -35,7 +35,7 @@ public:
     /// Empty if the configuration forces its own.
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
     /// Each item of a list, as written, and where it was written.
-    [[nodiscard]] std::vector<std::pair<std::string, std::string>> written(config::Key key) const;
+    [[nodiscard]] std::vector<Located> written(config::Key key) const;
     /// All settings but the cache, which can fail.
     [[nodiscard]] inputs::SiteSettings site_settings(bool wrapper_paths_typed) const;
     /// Applies a configured umask to this process. Returns the effective umask.
@@ -50,6 +50,8 @@ public:
     [[nodiscard]] Result<base::Options> bases() const;
 
 private:
+    Configured(config::Configuration configuration, Environment environment)
+        : config_(std::move(configuration)), environment_(std::move(environment)) {}
     void warn_of_force(config::Key key, const std::string& typed) const;
 
     config::Configuration config_;

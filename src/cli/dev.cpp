@@ -3,7 +3,6 @@
 #include "core/interrupt.h"
 
 #include <memory>
-#include <utility>
 
 namespace containerize::cli {
 

@@ -1,5 +1,7 @@
 #include "cli/exec.h"
 
+#include "core/text.h"
+
 #include <cstdlib>
 
 namespace containerize::cli {
@@ -10,6 +12,18 @@ std::vector<char*> argument_vector(const std::vector<std::string>& words) {
         list.push_back(const_cast<char*>(word.c_str()));
     list.push_back(nullptr);
     return list;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+    std::string line;
+    for (const auto& word : words)
+        line.append(line.empty() ? "" : " ").append(shell_quoted(word));
+    return line;
+}
+
+std::filesystem::path installation_tree() {
+    std::error_code failed;
+    return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().parent_path();
 }
 
 void forget_tasks_of_job() {

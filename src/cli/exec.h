@@ -1,6 +1,7 @@
-// Helpers for executing other programs.
+// Helpers for executing other programs, and where this one is.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,12 @@ namespace containerize::cli {
 
 /// A null-terminated argv for exec. Valid as long as `words` is.
 std::vector<char*> argument_vector(const std::vector<std::string>& words);
+
+/// The words as a line for a shell.
+std::string shell_line(const std::vector<std::string>& words);
+
+/// The tree in which this program is installed, with bin, libexec and share.
+std::filesystem::path installation_tree();
 
 /// Removes Slurm's per-task settings from our environment, which our own job steps would inherit.
 void forget_tasks_of_job();

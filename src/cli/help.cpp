@@ -1,6 +1,7 @@
 #include "cli/help.h"
 
 #include "cli/tree.h"
+#include "core/text.h"
 
 #include <algorithm>
 
@@ -91,13 +92,6 @@ CLI::Validator offer(std::string_view choices) {
     return CLI::Validator(fmt::format("{{{}}}", choices));
 }
 
-std::string alternatives(const std::vector<std::string>& words) {
-    std::string text;
-    for (const auto& word : words)
-        text += (text.empty() ? "" : &word == &words.back() ? " or " : ", ") + word;
-    return text;
-}
-
 OptionText describe(const CLI::Option& option) {
     const TypeName type(option.get_type_name());
     OptionText text;
@@ -114,15 +108,14 @@ OptionText describe(const CLI::Option& option) {
     text.choices = type.choices.empty() ? std::vector<std::string>() : CLI::detail::split(type.choices, ',');
     std::vector<std::string> remarks;
     if (std::erase(text.choices, others) == 0 && !text.choices.empty())
-        remarks.push_back(alternatives(text.choices));
+        remarks.push_back(listed(text.choices));
     if (const auto minus = type.range.find(" - "); minus != std::string::npos)
         remarks.push_back(type.range.substr(0, minus) + " to " + type.range.substr(minus + 3));
     if (!option.get_default_str().empty()) remarks.push_back("default: " + option.get_default_str());
     if (!option.get_envname().empty()) remarks.push_back("or the variable " + option.get_envname());
-    if (!option.get_needs().empty())
-        remarks.push_back("only with " + alternatives(names_of(option.get_needs())));
+    if (!option.get_needs().empty()) remarks.push_back("only with " + listed(names_of(option.get_needs())));
     if (!option.get_excludes().empty())
-        remarks.push_back("not with " + alternatives(names_of(option.get_excludes())));
+        remarks.push_back("not with " + listed(names_of(option.get_excludes())));
     text.description = option.get_description();
     if (!remarks.empty()) text.description += fmt::format(" ({})", fmt::join(remarks, "; "));
     text.description += '.';

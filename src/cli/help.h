@@ -37,9 +37,6 @@ struct OptionText {
 };
 OptionText describe(const CLI::Option& option);
 
-/// "a, b or c"
-std::string alternatives(const std::vector<std::string>& words);
-
 /// Formats --help.
 class Help : public CLI::Formatter {
 public:

@@ -3,7 +3,6 @@
 #include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "core/filesystem.h"
-#include "core/interrupt.h"
 #include "core/printable.h"
 #include "prefix/states.h"
 #include "util/progress.h"
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,11 +21,6 @@ namespace {
 
 using manifest::Manifest;
 using nlohmann::json;
-
-struct LogArguments {
-    std::string directory;
-    bool as_json = false;
-};
 
 struct RollbackArguments : BuildArguments {
     std::optional<unsigned> state;
@@ -67,9 +60,8 @@ unsigned print_state(const json& state, unsigned before) {
     return number;
 }
 
-Result<int> show_log(const LogArguments& arguments) {
-    auto prefix = TRY(resolve(arguments.directory));
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+Result<int> show_log(const ShowArguments& arguments) {
+    auto prefix = TRY(manifest::resolve_installation(arguments.directory));
     auto current = TRY(manifest::read_manifest(prefix));
     auto states = TRY(prefix::read_states(prefix));
     json list = json::array();
@@ -86,20 +78,17 @@ Result<int> show_log(const LogArguments& arguments) {
 }
 
 Result<int> run_rollback(const RollbackArguments& arguments, const std::string& command_line) {
-    catch_interrupts();
     auto options = TRY(options_from(arguments, command_line));
-    const auto rolled = build::rollback(options, arguments.state);
-    if (!rolled) return fail(Error(rolled.error()));
+    const auto rolled = TRY(build::rollback(options, arguments.state));
     if (arguments.quiet) return 0;
-    if (rolled->from == rolled->to)
-        fmt::print("State {} is already the current state.\n", rolled->to);
+    if (rolled.from == rolled.to)
+        fmt::print("State {} is already the current state.\n", rolled.to);
     else
-        fmt::print("Changed from state {} to state {}.\n", rolled->from, rolled->to);
+        fmt::print("Changed from state {} to state {}.\n", rolled.from, rolled.to);
     return 0;
 }
 
 Result<int> run_squash(const BuildArguments& arguments, const std::string& command_line) {
-    catch_interrupts();
     auto options = TRY(options_from(arguments, command_line));
     auto squashed = TRY(build::squash(options));
     if (arguments.quiet) return 0;
@@ -116,7 +105,7 @@ Result<int> run_squash(const BuildArguments& arguments, const std::string& comma
 
 void add_log(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("log", "List the states of an installation");
-    const auto arguments = std::make_shared<LogArguments>();
+    const auto arguments = std::make_shared<ShowArguments>();
     add_installation(*command, arguments->directory);
     command->add_flag("--json", arguments->as_json, json_description);
     command->footer(

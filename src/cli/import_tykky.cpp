@@ -1,7 +1,6 @@
 #include "build/build.h"
 #include "cli/build_arguments.h"
 #include "cli/command.h"
-#include "core/interrupt.h"
 
 #include <memory>
 
@@ -36,7 +35,6 @@ void add_import_tykky(CLI::App& app, Call& call) {
     add_work_options(*command, *arguments);
     command->footer(import_tykky_examples);
     on(*command, call, [&call, arguments]() -> Result<int> {
-        catch_interrupts();
         auto options = TRY(options_from(*arguments, call.line));
         return show_built(build::import_tykky(options, arguments->directory), arguments->quiet);
     });

@@ -18,8 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-struct InspectArguments {
-    std::string directory;
+struct InspectArguments : ShowArguments {
     bool as_json = false, packages = false;
 };
 
@@ -51,7 +50,6 @@ json layers_of(const manifest::Manifest& manifest) {
 }
 
 Result<json> describe(const fs::path& prefix) {
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     auto manifest = TRY(manifest::read_manifest(prefix));
     const auto session = live_session(prefix);
     return json{
@@ -114,7 +112,6 @@ void print(const json& about) {
 
 /// Prints share/packages.txt, written by the build.
 Result<int> list_packages(const fs::path& prefix, bool as_json) {
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
     auto text = TRY(read_file(prefix / "share/packages.txt"));
     if (!as_json) {
         fmt::print("{}", printable(text));
@@ -139,7 +136,7 @@ Result<int> list_packages(const fs::path& prefix, bool as_json) {
 }
 
 Result<int> run_inspect(const InspectArguments& arguments) {
-    auto prefix = TRY(resolve(arguments.directory));
+    auto prefix = TRY(manifest::resolve_installation(arguments.directory));
     if (arguments.packages) return list_packages(prefix, arguments.as_json);
     auto about = TRY(describe(prefix));
     if (arguments.as_json)

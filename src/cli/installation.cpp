@@ -18,10 +18,7 @@ Result<fs::path> find_installation(const std::string& named) {
     if (directory.empty())
         return fail_input("no installation is given, and none is on PATH", {}, {},
                           "Give one with --env DIR, or put its bin directory on PATH.");
-    auto prefix = resolve(directory);
-    if (!prefix) return prefix;
-    if (!manifest::is_installation(*prefix)) return manifest::no_installation(*prefix);
-    return prefix;
+    return manifest::resolve_installation(directory);
 }
 
 std::optional<launch::SessionHandle> live_session(const fs::path& prefix) {

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "cli/help.h"
 #include "cli/installation.h"
 #include "cluster/job_script.h"
@@ -7,9 +8,7 @@
 #include "util/process.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,11 +22,8 @@ struct JobArguments {
     unsigned nodes = 1, gpus = 0;
 };
 
-/// share/containerize/jobs in this program's installation tree.
 fs::path templates() {
-    std::error_code failed;
-    const auto program = fs::read_symlink("/proc/self/exe", failed);
-    return program.parent_path().parent_path() / "share/containerize/jobs";
+    return installation_tree() / "share/containerize/jobs";
 }
 
 std::vector<std::string> kinds() {
@@ -43,13 +39,6 @@ Result<std::string> read_template(const std::string& kind) {
     const auto known = kinds();
     if (std::ranges::find(known, kind) != known.end()) return read_file(templates() / (kind + ".sh"));
     return fail_input("unknown kind of job", {}, kind, "Available: " + joined(known, ", ") + ".");
-}
-
-std::string quoted(const std::vector<std::string>& program) {
-    std::string line;
-    for (const auto& word : program)
-        line.append(line.empty() ? "" : " ").append(shell_quoted(word));
-    return line;
 }
 
 /// A job name for Slurm, made from the script's name.
@@ -71,14 +60,13 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
             "Give it after --, as in:  containerize job --nodes 2 --gpus 4 -- train.py ARGUMENTS");
     if (arguments.nodes == 0) return fail_input("a job needs at least one node", {}, "--nodes");
     auto prefix = TRY(find_installation(arguments.environment));
-    const auto site = cluster::find_site(arguments.site, current_environment());
-    if (!site) return fail(Error(site.error()));
+    const auto site = TRY(cluster::find_site(arguments.site, current_environment()));
     auto named = named_for_job(arguments.site);
     // If no site is named or recognised, leave it open: the job's nodes may recognise it.
-    if (named.empty() && site->name != "generic") named = site->name;
+    if (named.empty() && site.name != "generic") named = site.name;
     const cluster::JobRequest request{.name = job_name(program.front()),
                                       .prefix = shell_quoted(prefix.string()),
-                                      .program = quoted(program),
+                                      .program = shell_line(program),
                                       .site = named.empty() ? "" : shell_quoted(named),
                                       .nodes = arguments.nodes,
                                       .gpus = arguments.gpus};
@@ -87,7 +75,7 @@ Result<int> run_job(const JobArguments& arguments, const std::vector<std::string
     if (request.nodes > 1 && text.find("@NODES@") == std::string::npos)
         return fail_input("a job of this kind runs on only one node", {}, "--kind " + kind,
                           "Leave out --nodes, or use --kind torchrun.");
-    auto script = TRY(cluster::fill_job_script(text, request, *site));
+    auto script = TRY(cluster::fill_job_script(text, request, site));
     fmt::print("{}", script);
     return 0;
 }

@@ -4,7 +4,6 @@
 #include "manifest/manifest.h"
 #include "util/process.h"
 
-#include <cstdlib>
 #include <memory>
 
 #include <fmt/format.h>
@@ -37,11 +36,7 @@ bool is_kernel_name(std::string_view name) {
 }
 
 Status check_ipykernel(const fs::path& prefix) {
-    auto asked = TRY(capture({.argv = {(prefix / "bin/python").string(), "-c", "import ipykernel"},
-                              .environment = {},
-                              .working_directory = {},
-                              .in_child = {},
-                              .on_line = {}}));
+    auto asked = TRY(capture({.argv = {(prefix / "bin/python").string(), "-c", "import ipykernel"}}));
     if (asked.ok()) return {};
     return fail_input("the installation does not contain ipykernel", {}, prefix.string(),
                       "Install it: containerize update " + shell_quoted(prefix.string()) +
@@ -57,9 +52,7 @@ Result<int> run_kernel(const KernelArguments& arguments) {
     auto place = TRY(kernels());
     TRY(check_ipykernel(prefix));
     const auto directory = place / name;
-    std::error_code failed;
-    fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
+    TRY(make_directories(directory));
     const nlohmann::json kernel = {
         {"argv", {(prefix / "bin/python").string(), "-m", "ipykernel_launcher", "-f", "{connection_file}"}},
         {"display_name", name},

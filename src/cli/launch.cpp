@@ -7,7 +7,6 @@
 #include "util/process.h"
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,14 +26,9 @@ struct LaunchArguments {
 std::vector<std::string> node_command(const fs::path& prefix, const LaunchArguments& arguments,
                                       const std::vector<std::string>& program) {
     std::vector<std::string> words = {(prefix / "bin/containerize-rank").string(), "--torchrun"};
-    if (arguments.processes != 0) {
-        words.emplace_back("--nproc-per-node");
-        words.push_back(std::to_string(arguments.processes));
-    }
-    if (!arguments.site.empty()) {
-        words.emplace_back("--site");
-        words.push_back(arguments.site);
-    }
+    if (arguments.processes != 0)
+        words.insert(words.end(), {"--nproc-per-node", std::to_string(arguments.processes)});
+    if (!arguments.site.empty()) words.insert(words.end(), {"--site", arguments.site});
     words.emplace_back("--");
     words.insert(words.end(), program.begin(), program.end());
     return words;
@@ -52,13 +46,6 @@ std::vector<std::string> with_srun(std::size_t nodes, const std::vector<std::str
                                       "--kill-on-bad-exit=1"};
     words.insert(words.end(), command.begin(), command.end());
     return words;
-}
-
-std::string line_of(const std::vector<std::string>& words) {
-    std::string line;
-    for (const auto& word : words)
-        line.append(line.empty() ? "" : " ").append(shell_quoted(word));
-    return line;
 }
 
 /// Prints what containerize-rank will start on each node, in the job's next step.
@@ -79,7 +66,7 @@ Status show_nodes(const fs::path& prefix, const LaunchArguments& arguments,
                                                arguments.processes == 0 ? processes : arguments.processes,
                                                machine.host);
         words.insert(words.end(), program.begin(), program.end());
-        fmt::print("# on {}, if it is the job's first step:\n{}\n", hosts[node], line_of(words));
+        fmt::print("# on {}, if it is the job's first step:\n{}\n", hosts[node], shell_line(words));
     }
     return {};
 }
@@ -101,7 +88,7 @@ Result<int> run_launch(const LaunchArguments& arguments, const std::vector<std::
     auto words = node_command(prefix, arguments, program);
     if (hosts.size() > 1) words = with_srun(hosts.size(), words);
     if (!arguments.dry_run) return become(words);
-    fmt::print("{}\n", line_of(words));
+    fmt::print("{}\n", shell_line(words));
     if (hosts.empty()) hosts.emplace_back("this machine");
     TRY(show_nodes(prefix, arguments, program, hosts));
     return 0;

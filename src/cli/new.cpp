@@ -3,17 +3,14 @@
 #include "cli/command.h"
 #include "conda/package_record.h"
 #include "core/filesystem.h"
-#include "core/interrupt.h"
 #include "core/printable.h"
 #include "util/log.h"
 #include "util/progress.h"
 
 #include <cstdio>
 #include <memory>
-#include <vector>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 namespace containerize::cli {
 
@@ -36,9 +33,10 @@ Everything is built on node-local storage; only finished files are written to th
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
 // Shows what would be installed. Needs no prefix.
-Result<int> show_plan(const inputs::BuildOptions& options, bool as_json) {
+Result<int> show_plan(const NewArguments& arguments, const std::string& command_line) {
+    auto options = TRY(options_from(arguments, command_line));
     auto plan = TRY(build::dry_run(options));
-    if (as_json) {
+    if (arguments.json) {
         nlohmann::json packages = nlohmann::json::array();
         for (const auto& record : plan.packages)
             packages.push_back(conda::to_json(record));
@@ -58,18 +56,10 @@ Result<int> show_plan(const inputs::BuildOptions& options, bool as_json) {
     return 0;
 }
 
-Result<int> run_dry(const NewArguments& arguments, const std::string& command_line) {
-    catch_interrupts();
-    auto options = TRY(options_from(arguments, command_line));
-    return show_plan(options, arguments.json);
-}
-
 Result<inputs::BuildOptions> options_with_prefix(const BuildArguments& arguments,
                                                  const std::string& command_line) {
-    catch_interrupts();
-    auto options = options_from(arguments, command_line);
-    if (!options) return options;
-    if (options->prefix.empty())
+    auto options = TRY(options_from(arguments, command_line));
+    if (options.prefix.empty())
         return fail_input("--prefix is missing", "it sets the installation's directory", {},
                           "Give --prefix DIR.");
     return options;
@@ -133,7 +123,7 @@ void add_new(CLI::App& app, Call& call) {
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
     on(*command, call, [&call, arguments] {
-        return arguments->dry_run ? run_dry(*arguments, call.line) : run_new(*arguments, call.line);
+        return arguments->dry_run ? show_plan(*arguments, call.line) : run_new(*arguments, call.line);
     });
 }
 

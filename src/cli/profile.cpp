@@ -1,6 +1,7 @@
 // profile: records what programs read first.
 #include "build/record_profile.h"
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "manifest/manifest.h"
@@ -8,7 +9,6 @@
 #include "util/progress.h"
 
 #include <memory>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,15 +31,10 @@ Earlier records are kept, after the new one, unless you give --replace.)";
 
 Result<int> record(const ProfileArguments& arguments, const std::vector<std::string>& program) {
     catch_interrupts();
-    auto prefix = TRY(resolve(arguments.directory));
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
-    std::error_code failed;
-    const auto tool = fs::read_symlink("/proc/self/exe", failed);
-    build::ProfileRequest request{.commands = {},
-                                  .at_terminal = true,
+    auto prefix = TRY(manifest::resolve_installation(arguments.directory));
+    build::ProfileRequest request{.at_terminal = true,
                                   .replace = arguments.replace,
-                                  .share = tool.parent_path().parent_path() / "share/containerize",
-                                  .staging_parent = {}};
+                                  .share = installation_tree() / "share/containerize"};
     if (!program.empty()) request.commands.push_back(program);
     auto recording = TRY(build::record_profile(prefix, request));
     if (arguments.replace && recording.exit_code != 0)

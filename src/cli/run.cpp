@@ -6,7 +6,6 @@
 #include "manifest/manifest.h"
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,8 +23,7 @@ struct RunArguments {
 // Executes a debug wrapper of the installation, which knows how to enter it.
 Result<int> become(const std::string& directory, const char* wrapper,
                    const std::vector<std::string>& arguments) {
-    auto prefix = TRY(resolve(directory));
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto prefix = TRY(manifest::resolve_installation(directory));
     std::vector<std::string> words = {(prefix / "bin" / wrapper).string()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     restore_core_limit();

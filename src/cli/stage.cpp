@@ -10,7 +10,6 @@
 #include "util/process.h"
 #include "util/progress.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -126,11 +125,7 @@ std::vector<std::string> bring(const fs::path& prefix, const manifest::Manifest&
     if (!find_program("sbcast", variable(variables, "PATH"))) return brought;
     for (const auto& image : manifest.images()) {
         brought.push_back(new_name());
-        const auto sent = run({.argv = {"sbcast", (prefix / image.file).string(), brought.back()},
-                               .environment = {},
-                               .working_directory = {},
-                               .in_child = {},
-                               .on_line = {}});
+        const auto sent = run({.argv = {"sbcast", (prefix / image.file).string(), brought.back()}});
         if (!sent || !sent->ok())
             fmt::print(stderr, "containerize: sbcast failed, so each node may read the image itself: {}\n",
                        sent ? tail(sent->output, 3) : to_string(sent.error()));
@@ -183,7 +178,6 @@ Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& man
     fmt::print(stderr, "{}", read_file(path_of(step.errors)).value_or(""));
     if (count == 0)
         return fail({.what = "no node of the job has a copy",
-                     .why = {},
                      .where = prefix.string(),
                      .hint = "Programs still run, and read the images in their original place."});
     std::uint64_t bytes = 0;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,11 +18,6 @@ namespace containerize::cli {
 namespace {
 
 using nlohmann::json;
-
-struct StatsArguments {
-    std::string directory;
-    bool as_json = false;
-};
 
 void print(const json& statistics) {
     const auto number = [](const json& value) { return value.get<std::uint64_t>(); };
@@ -47,9 +41,8 @@ void print(const json& statistics) {
         human_count(number(prefetch.at("blocks_decompressed"))));
 }
 
-Result<int> run_stats(const StatsArguments& arguments) {
-    auto prefix = TRY(resolve(arguments.directory));
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+Result<int> run_stats(const ShowArguments& arguments) {
+    auto prefix = TRY(manifest::resolve_installation(arguments.directory));
     const auto session = live_session(prefix);
     if (!session)
         return fail({.what = "this installation has no session",
@@ -59,8 +52,7 @@ Result<int> run_stats(const StatsArguments& arguments) {
     auto answer = TRY(launch::request_statistics(*session, prefix.string()));
     const auto statistics = parse_json_quietly(answer);
     if (statistics.is_discarded())
-        return fail(
-            {.what = "the session's answer cannot be read", .why = {}, .where = prefix.string(), .hint = {}});
+        return fail({.what = "the session's answer cannot be read", .where = prefix.string()});
     if (arguments.as_json)
         fmt::print("{}\n", statistics.dump(2));
     else
@@ -72,7 +64,7 @@ Result<int> run_stats(const StatsArguments& arguments) {
 
 void add_stats(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand("stats", "Show statistics of the file server of an installation");
-    const auto arguments = std::make_shared<StatsArguments>();
+    const auto arguments = std::make_shared<ShowArguments>();
     add_installation(*command, arguments->directory);
     command->add_flag("--json", arguments->as_json, json_description);
     on(*command, call, [arguments] { return run_stats(*arguments); });

@@ -21,7 +21,6 @@
 #include <span>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -182,12 +181,10 @@ private:
 
     void add_for_install() {
         add_option("dir", arguments_.file, "Directory of the software")->required()->type_name("DIR");
-        add_option("--prefix", arguments_.prefix, "Directory of the installation")
-            ->type_name("DIR")
-            ->default_str("the working directory");
+        add_prefix(*this);
         add_flag("--mask", arguments_.mask,
                  "Programs that use dir see the image there, not the directory on disk");
-        add_option("-y,--yaml", arguments_.settings, "YAML file with further settings")->type_name("FILE");
+        add_settings();
         add_common(*this);
         on(*this, [this] { return wrap_install(); });
     }
@@ -197,16 +194,14 @@ private:
                    "Container image: a file, a directory, docker://NAME or oci:DIR")
             ->required()
             ->type_name("FILE");
-        add_option("--prefix", arguments_.prefix, "Directory of the installation")
-            ->type_name("DIR")
-            ->default_str("the working directory");
+        add_prefix(*this);
         add_option("-w,--wrapper-paths", arguments_.wrapper_paths,
                    "Directories of the image, or single programs, that get wrappers, separated by commas")
             ->type_name("PATHS")
             ->delimiter(',')
             ->allow_extra_args(false);
         add_option("--environ", arguments_.environ_script, environ_description)->type_name("FILE");
-        add_option("-y,--yaml", arguments_.settings, "YAML file with further settings")->type_name("FILE");
+        add_settings();
         on(*this, [this] { return wrap_container(); });
     }
 
@@ -223,9 +218,7 @@ private:
     CLI::App& add_new(const char* what, Kind kind) {
         auto* command = add_subcommand("new", "Create an installation");
         command->add_option("env_file", arguments_.file, what)->required()->type_name("FILE");
-        command->add_option("--prefix", arguments_.prefix, "Directory of the installation")
-            ->type_name("DIR")
-            ->default_str("the working directory");
+        add_prefix(*command);
         on(*command, [this, kind] { return create(kind); });
         return *command;
     }
@@ -233,7 +226,7 @@ private:
     CLI::App& add_update() {
         auto* command = add_subcommand("update", "Change an installation");
         command->add_option("dir", arguments_.prefix, "The installation")->required()->type_name("DIR");
-        on(*command, [this] { return update(); });
+        on(*command, [this] { return run_update(arguments_, false, {}, call_.line); });
         return *command;
     }
 
@@ -241,6 +234,16 @@ private:
         auto* command = add_subcommand("advanced", "Create an installation with settings from a YAML file");
         command->add_option("yaml", arguments_.settings, "The YAML file")->required()->type_name("FILE");
         on(*command, [this, mode] { return advanced(mode); });
+    }
+
+    void add_prefix(CLI::App& command) {
+        command.add_option("--prefix", arguments_.prefix, "Directory of the installation")
+            ->type_name("DIR")
+            ->default_str("the working directory");
+    }
+
+    void add_settings() {
+        add_option("-y,--yaml", arguments_.settings, "YAML file with further settings")->type_name("FILE");
     }
 
     void add_uv(CLI::App& command) {
@@ -276,8 +279,6 @@ private:
         return run_new(arguments_, call_.line);
     }
 
-    Result<int> update() { return run_update(arguments_, false, {}, call_.line); }
-
     Result<int> wrap_install() {
         TykkySettings settings;
         if (!arguments_.settings.empty()) TRY(settings.read(arguments_.settings, arguments_));
@@ -300,16 +301,16 @@ private:
     Result<int> advanced(std::string_view mode) {
         TykkySettings settings;
         TRY(settings.read(arguments_.settings, arguments_));
-        const auto wanted = settings.mode().empty() ? std::string(mode) : settings.mode();
+        const auto wanted = settings.mode.empty() ? std::string(mode) : settings.mode;
         TRY(prepare_prefix(arguments_));
         if (wanted == "wrapcont") return run_wrap_container(arguments_, call_.line);
         if (wanted == "wrapdisk") {
-            arguments_.spec = settings.wrap_source();
-            return run_wrap_install(arguments_, settings.mask(), call_.line);
+            arguments_.spec = settings.wrap_source;
+            return run_wrap_install(arguments_, settings.mask, call_.line);
         }
-        arguments_.spec = wanted == "conda" ? settings.environment_file() : settings.requirements_file();
-        if (wanted == "conda" && !settings.requirements_file().empty())
-            arguments_.requirements.push_back(settings.requirements_file());
+        arguments_.spec = wanted == "conda" ? settings.environment_file : settings.requirements_file;
+        if (wanted == "conda" && !settings.requirements_file.empty())
+            arguments_.requirements.push_back(settings.requirements_file);
         if (arguments_.spec.empty())
             return fail_input(wanted == "conda" ? "`env_file:` is missing"
                                                 : "`requirements_file:` is missing",

@@ -1,9 +1,7 @@
 #include "cli/tykky_settings.h"
 
 #include "config/key.h"
-#include "core/staging.h"
 #include "util/log.h"
-#include "util/yaml_file.h"
 
 #include <map>
 
@@ -37,10 +35,10 @@ Status TykkySettings::read(const std::string& path, BuildArguments& arguments) {
 
 Status TykkySettings::read_key(const YamlFile& file, const std::string& key, const YAML::Node& value,
                                BuildArguments& arguments) {
-    const std::map<std::string, std::string*> texts = {{"mode", &mode_},
-                                                       {"env_file", &environment_file_},
-                                                       {"requirements_file", &requirements_file_},
-                                                       {"wrap_src", &wrap_source_},
+    const std::map<std::string, std::string*> texts = {{"mode", &mode},
+                                                       {"env_file", &environment_file},
+                                                       {"requirements_file", &requirements_file},
+                                                       {"wrap_src", &wrap_source},
                                                        {"container_src", &arguments.base},
                                                        {"installation_prefix", &arguments.prefix},
                                                        {"build_tmpdir_base", &arguments.staging_parent}};
@@ -59,7 +57,7 @@ Status TykkySettings::read_key(const YamlFile& file, const std::string& key, con
         return {};
     }
     if (key == "mask_wrap_install") {
-        mask_ = value.as<bool>(false);
+        mask = value.as<bool>(false);
         return {};
     }
     if (key == "wrapper_paths") {
@@ -80,8 +78,7 @@ Status TykkySettings::add_script(const YamlFile& file, const YAML::Node& list, c
     if (!list.IsSequence()) return file.refuse(list, "`" + name + ":` must be a list");
     std::string script;
     for (const auto& entry : list) {
-        auto line = TRY(script_line(file, entry));
-        script += line;
+        script += TRY(script_line(file, entry));
     }
     if (!scripts_) {
         auto directory = TRY(Staging::create({}));

@@ -5,15 +5,10 @@
 #include "core/error.h"
 #include "core/filesystem.h"
 #include "core/staging.h"
+#include "util/yaml_file.h"
 
 #include <optional>
 #include <string>
-
-#include <yaml-cpp/yaml.h>
-
-namespace containerize {
-class YamlFile;
-}
 
 namespace containerize::cli {
 
@@ -24,12 +19,9 @@ public:
     /// an input error with file:line.
     Status read(const std::string& file, BuildArguments& arguments);
 
-    /// "conda", "venv", "wrapdisk", "wrapcont"; empty if not set.
-    [[nodiscard]] const std::string& mode() const { return mode_; }
-    [[nodiscard]] const std::string& environment_file() const { return environment_file_; }
-    [[nodiscard]] const std::string& requirements_file() const { return requirements_file_; }
-    [[nodiscard]] const std::string& wrap_source() const { return wrap_source_; }
-    [[nodiscard]] bool mask() const { return mask_; }
+    std::string mode; ///< "conda", "venv", "wrapdisk", "wrapcont"; empty if not set
+    std::string environment_file, requirements_file, wrap_source;
+    bool mask = false;
 
 private:
     Status read_key(const YamlFile& file, const std::string& key, const YAML::Node& value,
@@ -38,8 +30,6 @@ private:
                       std::string& path);
     Result<std::string> script_line(const YamlFile& file, const YAML::Node& entry) const;
 
-    std::string mode_, environment_file_, requirements_file_, wrap_source_;
-    bool mask_ = false;
     std::optional<Staging> scripts_;
 };
 

@@ -1,7 +1,6 @@
 #include "build/update_installation.h"
 #include "cli/build_arguments.h"
 #include "cli/command.h"
-#include "core/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
 
@@ -35,7 +34,6 @@ If anything fails, or the command returns an error, nothing changes.
 
 Result<int> run_update(const BuildArguments& arguments, bool prune, const std::vector<std::string>& program,
                        const std::string& command_line) {
-    catch_interrupts();
     auto build = TRY(options_from(arguments, command_line));
     auto updated = TRY(build::update({.build = std::move(build), .command = program, .prune = prune}));
     if (arguments.quiet) return 0;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 namespace containerize::config {
@@ -92,7 +91,7 @@ private:
                           "Put it below `defaults:` or `force:`.");
         if (section == Section::force && key->key == Key::prefix)
             return refuse(node, "`prefix:` cannot be forced", "Put it below `defaults:`.");
-        Given given{.section = section, .key = key->key, .settings = {}, .where = yaml_.where(node)};
+        Given given{.section = section, .key = key->key, .where = yaml_.where(node)};
         if (value.IsNull())
             return refuse(node, "`" + name + ":` has no value", "Give a value, or remove the key.");
         if (key->kind == Kind::list)
@@ -144,7 +143,7 @@ private:
 
 FileContent read_file_content(const std::filesystem::path& file) {
     auto yaml = YamlFile::read(file);
-    if (!yaml) return {.statements = {}, .notes = {}, .mistakes = {std::move(yaml.error())}};
+    if (!yaml) return {.mistakes = {std::move(yaml.error())}};
     return FileReader(*yaml).read();
 }
 

@@ -3,6 +3,7 @@
 #include "config/config_file.h"
 #include "config/expand.h"
 #include "core/filesystem.h"
+#include "core/ownership.h"
 #include "core/text.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace containerize::config {
 
@@ -17,19 +19,18 @@ namespace {
 
 struct Source {
     fs::path file;
-    Variable variable; ///< names the file; none: the file is optional
+    Variable variable{}; ///< names the file; none: the file is optional
     bool must_be_ours = false;
     bool of_tykky = false;
 };
 
 std::vector<Source> sources(const Environment& environment, const fs::path& root) {
-    std::vector<Source> list = {{.file = machine_file(root), .variable = {}}};
+    std::vector<Source> list = {{.file = machine_file(root)}};
     if (const auto named = variable(environment, "CONTAINERIZE_CONFIG"); !named.empty())
         list.push_back({.file = named, .variable = "CONTAINERIZE_CONFIG", .must_be_ours = true});
     fs::path home = variable(environment, "XDG_CONFIG_HOME");
     if (!home.is_absolute()) home = fs::path(variable(environment, "HOME")) / ".config";
-    if (home.is_absolute())
-        list.push_back({.file = home / "containerize/config.yaml", .variable = {}, .must_be_ours = true});
+    if (home.is_absolute()) list.push_back({.file = home / "containerize/config.yaml", .must_be_ours = true});
     if (const auto named = variable(environment, "CW_GLOBAL_YAML"); !named.empty())
         list.push_back({.file = named, .variable = "CW_GLOBAL_YAML", .of_tykky = true});
     return list;
@@ -59,7 +60,7 @@ Configuration::Configuration() {
     for (const auto& key : all_keys())
         if (!key.standard.empty())
             values_.at(static_cast<std::size_t>(key.key))
-                .settings.push_back({.value = std::string(key.standard), .name = {}});
+                .settings.push_back({.value = std::string(key.standard)});
 }
 
 Result<Configuration> Configuration::read(const Environment& environment, const fs::path& root) {
@@ -103,11 +104,7 @@ void Configuration::add(const Given& given) {
     if (value.forced) return overruled(std::string(info(given.key).name), value.forced_where);
     switch (given.section) {
     case Section::force:
-        value = {.settings = given.settings,
-                 .prepends = {},
-                 .appends = {},
-                 .forced = true,
-                 .forced_where = given.where};
+        value = {.settings = given.settings, .forced = true, .forced_where = given.where};
         break;
     case Section::defaults:
         value.settings = given.settings;
@@ -177,6 +174,18 @@ std::vector<Setting> Configuration::list(Key key) const {
     all.insert(all.end(), value.settings.begin(), value.settings.end());
     all.insert(all.end(), value.appends.begin(), value.appends.end());
     return all;
+}
+
+Status check_trusted(const fs::path& file) {
+    if (struct stat info{}; stat(file.c_str(), &info) != 0)
+        return fail_errno("cannot read the configuration", file.string());
+    const auto foreign = find_foreign(fs::absolute(file).string());
+    if (!foreign) return {};
+    const bool of_another = foreign->why.find("another user") != std::string::npos;
+    return fail_input("this configuration is not used",
+                      (foreign->path == file ? "" : foreign->path + ": ") + foreign->why, file.string(),
+                      of_another ? "Use a copy that you own."
+                                 : "Remove that permission: chmod go-w " + foreign->path);
 }
 
 std::vector<Error> check_file(const fs::path& file) {

@@ -38,13 +38,11 @@ Status each_text(const YamlFile& yaml, const std::string& key, const YAML::Node&
 Result<HostProfile> read_host_profile(const std::string& name, const fs::path& directory) {
     const bool is_path = name.find('/') != std::string::npos;
     const fs::path file = is_path ? fs::path(name) : directory / (name + ".yaml");
-    std::error_code failed;
-    if (!is_path && !fs::exists(file, failed))
+    if (!is_path && !quiet::exists(file))
         return fail_input("there is no host profile '" + name + "'", {}, {},
                           "Available: " + profiles_in(directory) +
                               ". Give a profile of your own by its path.");
-    const auto yaml = YamlFile::read(file);
-    if (!yaml) return fail(Error(yaml.error()));
+    const auto yaml = TRY(YamlFile::read(file));
     HostProfile profile;
     const auto bind = [&](const std::string& text) -> Status {
         auto parsed = TRY(manifest::parse_bind(text));
@@ -58,16 +56,15 @@ Result<HostProfile> read_host_profile(const std::string& name, const fs::path& d
         profile.libraries.push_back(text);
         return {};
     };
-    if (!yaml->root().IsMap())
-        return yaml->refuse(yaml->root(), "a host profile must be a mapping with `binds:` and `libraries:`");
-    auto read = yaml->each(yaml->root(), [&](const YAML::Node& node, const YAML::Node& value) -> Status {
+    if (!yaml.root().IsMap())
+        return yaml.refuse(yaml.root(), "a host profile must be a mapping with `binds:` and `libraries:`");
+    TRY(yaml.each(yaml.root(), [&](const YAML::Node& node, const YAML::Node& value) -> Status {
         const auto& key = node.Scalar();
-        if (key == "binds") return each_text(*yaml, key, value, bind);
-        if (key == "libraries") return each_text(*yaml, key, value, library);
-        return yaml->refuse(value, "there is no setting `" + key + ":`",
-                            "A host profile has `binds:` and `libraries:`.");
-    });
-    if (!read) return fail(std::move(read.error()));
+        if (key == "binds") return each_text(yaml, key, value, bind);
+        if (key == "libraries") return each_text(yaml, key, value, library);
+        return yaml.refuse(value, "there is no setting `" + key + ":`",
+                           "A host profile has `binds:` and `libraries:`.");
+    }));
     return profile;
 }
 

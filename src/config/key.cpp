@@ -16,6 +16,13 @@ namespace containerize::config {
 
 namespace {
 
+/// Accepts what `parse` accepts.
+template<auto parse>
+Status check_by(const std::string& value) {
+    TRY(parse(value));
+    return {};
+}
+
 Status check_directory(const std::string& value) {
     if (!value.starts_with('/') && !value.starts_with('$') && value != "~" && !value.starts_with("~/"))
         return fail_input("not an absolute path: '" + value + "'", {}, {},
@@ -41,39 +48,9 @@ Status check_base(const std::string& value) {
                       "Give host, an image such as docker://debian:12, or a file.");
 }
 
-Status check_engine(const std::string& value) {
-    TRY(launch::parse_engine(value));
-    return {};
-}
-
-Status check_prefetch(const std::string& value) {
-    TRY(manifest::parse_prefetch(value));
-    return {};
-}
-
-Status check_stage(const std::string& value) {
-    TRY(manifest::parse_stage_place(value));
-    return {};
-}
-
-Status check_compression(const std::string& value) {
-    TRY(image::parse_compression(value));
-    return {};
-}
-
-Status check_block_size(const std::string& value) {
-    TRY(image::parse_block_size(value));
-    return {};
-}
-
 Status check_number(const std::string& value) {
     if (const auto number = to_number<unsigned>(value).value_or(0); number >= 1 && number <= 1024) return {};
     return fail_input("not a number from 1 to 1024: '" + value + "'");
-}
-
-Status check_installer(const std::string& value) {
-    TRY(pip::parse_installer(value));
-    return {};
 }
 
 Status check_wrapper_path(const std::string& value) {
@@ -81,11 +58,6 @@ Status check_wrapper_path(const std::string& value) {
     if (!path.empty() && path.is_relative() && path != "." && *path.begin() != "..") return {};
     return fail_input("not a path below the prefix: '" + value + "'", {}, {},
                       "Give it relative to the prefix, such as opt/tool/bin.");
-}
-
-Status check_bind(const std::string& value) {
-    auto bind = manifest::parse_bind(value);
-    return bind ? Status() : fail(std::move(bind.error()));
 }
 
 // NAME=URL
@@ -209,7 +181,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::compression,
          .name = "compression",
          .kind = Kind::text,
-         .check = check_compression,
+         .check = check_by<image::parse_compression>,
          .standard = "zstd:3",
          .option = "--compression",
          .choices = "zstd:3,lz4,none,...",
@@ -217,7 +189,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::block_size,
          .name = "block_size",
          .kind = Kind::text,
-         .check = check_block_size,
+         .check = check_by<image::parse_block_size>,
          .standard = "128K",
          .option = "--block-size",
          .description = "Block size of images: a power of two from 4K to 1M"},
@@ -237,7 +209,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::installer,
          .name = "installer",
          .kind = Kind::text,
-         .check = check_installer,
+         .check = check_by<pip::parse_installer>,
          .standard = "auto",
          .option = "--installer",
          .choices = "auto,pip,uv",
@@ -253,7 +225,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::binds,
          .name = "binds",
          .kind = Kind::list,
-         .check = check_bind,
+         .check = check_by<manifest::parse_bind>,
          .otherwise = "none",
          .option = "--bind",
          .description = "`SRC[:DST[:OPTIONS]]`, with the options `ro`, `rw` and `required`: files and "
@@ -270,7 +242,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::engine,
          .name = "engine",
          .kind = Kind::text,
-         .check = check_engine,
+         .check = check_by<launch::parse_engine>,
          .standard = "auto",
          .option = "--engine",
          .variable = "CONTAINERIZE_ENGINE",
@@ -280,7 +252,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::prefetch,
          .name = "prefetch",
          .kind = Kind::text,
-         .check = check_prefetch,
+         .check = check_by<manifest::parse_prefetch>,
          .standard = "auto",
          .variable = "CONTAINERIZE_PREFETCH",
          .choices = "auto,on,off,...",
@@ -289,7 +261,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
         {.key = Key::stage,
          .name = "stage",
          .kind = Kind::text,
-         .check = check_stage,
+         .check = check_by<manifest::parse_stage_place>,
          .standard = "auto",
          .option = "--stage",
          .variable = "CONTAINERIZE_STAGE",

@@ -68,7 +68,7 @@ private:
         content_.statements.push_back(
             {.section = forced ? Section::force : Section::defaults,
              .key = meant.key,
-             .settings = {{.value = std::move(text), .where = where, .name = {}, .forced = forced}},
+             .settings = {{.value = std::move(text), .where = where, .forced = forced}},
              .where = where});
     }
 
@@ -80,7 +80,7 @@ private:
 
 FileContent read_tykky_file(const std::filesystem::path& file) {
     auto yaml = YamlFile::read(file);
-    if (!yaml) return {.statements = {}, .notes = {}, .mistakes = {std::move(yaml.error())}};
+    if (!yaml) return {.mistakes = {std::move(yaml.error())}};
     return TykkyReader(*yaml).read();
 }
 

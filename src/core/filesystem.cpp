@@ -72,6 +72,12 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
     return sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
+Status make_directories(const fs::path& directory, const char* failure) {
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    return failed ? fail_errno(failure, directory.string(), failed.value()) : Status();
+}
+
 Status sync_directory(const fs::path& directory) {
     const Fd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return fail_errno("cannot open the directory", directory.string());

@@ -17,6 +17,24 @@ namespace containerize {
 
 namespace fs = std::filesystem;
 
+/// The functions of std::filesystem without exceptions: what cannot be examined is taken for missing.
+namespace quiet {
+
+inline bool exists(const fs::path& path) {
+    std::error_code failed;
+    return fs::exists(path, failed);
+}
+inline bool is_directory(const fs::path& path) {
+    std::error_code failed;
+    return fs::is_directory(path, failed);
+}
+inline bool is_regular_file(const fs::path& path) {
+    std::error_code failed;
+    return fs::is_regular_file(path, failed);
+}
+
+} // namespace quiet
+
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
 
 /// The same for a file that the user gave: a failure is an input error.
@@ -31,6 +49,9 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 
 /// Whether both exist and have the same content.
 bool same_content(const fs::path& one, const fs::path& other);
+
+/// Creates a directory, and those above it that are missing. `failure` is what an error says.
+Status make_directories(const fs::path& directory, const char* failure = "cannot create a directory");
 
 /// Syncs a file, so that its content lasts.
 Status sync_file(const fs::path& path);

@@ -71,6 +71,15 @@ std::string listed(std::span<const std::string> words, std::string_view last) {
     return text;
 }
 
+std::string escaped(std::string_view text, std::string_view special) {
+    std::string result;
+    for (const char c : text) {
+        if (special.contains(c)) result += '\\';
+        result += c;
+    }
+    return result;
+}
+
 std::string shell_quoted(const std::string& word) {
     static constexpr const char* plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";

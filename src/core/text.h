@@ -56,6 +56,9 @@ void replace_all(std::string& text, std::string_view from, std::string_view to);
 /// "a, b or c".
 std::string listed(std::span<const std::string> words, std::string_view last = " or ");
 
+/// With a backslash before each of the `special` characters.
+std::string escaped(std::string_view text, std::string_view special);
+
 /// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);
 

@@ -14,11 +14,11 @@
 #include "util/process.h"
 #include "util/progress.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
 #include <sstream>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ Finding kernel() {
     int major = 0, minor = 0;
     std::sscanf(name.release, "%d.%d", &major, &minor);
     const auto at_least = [&](int wanted_major, int wanted_minor) {
-        return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+        return std::pair(major, minor) >= std::pair(wanted_major, wanted_minor);
     };
     std::string has, lacks;
     const auto feature = [&](int wanted_major, int wanted_minor, const char* what) {
@@ -75,9 +75,7 @@ Finding kernel() {
     feature(5, 11, "overlayfs without root");
     feature(6, 9, "a killed server is replaced");
     Finding finding{.name = "kernel",
-                    .verdict = Verdict::ok,
-                    .found = fmt::format("Linux {}{}{}", name.release, has.empty() ? "" : ": ", has),
-                    .advice = {}};
+                    .found = fmt::format("Linux {}{}{}", name.release, has.empty() ? "" : ": ", has)};
     if (!at_least(4, 18)) {
         finding.verdict = Verdict::missing;
         finding.advice = "FUSE in user namespaces needs Linux 4.18.";
@@ -89,8 +87,7 @@ Finding kernel() {
 }
 
 Finding from_trial(std::string name, const std::string& said, std::string success) {
-    if (said.empty())
-        return {.name = std::move(name), .verdict = Verdict::ok, .found = std::move(success), .advice = {}};
+    if (said.empty()) return {.name = std::move(name), .found = std::move(success)};
     const auto end = said.find('\n');
     return {.name = std::move(name),
             .verdict = Verdict::missing,
@@ -153,10 +150,8 @@ Finding staging() {
     const auto type = filesystem_type(place);
     const auto room = available_bytes(place);
     Finding finding{.name = "staging directory",
-                    .verdict = Verdict::ok,
                     .found =
-                        fmt::format("{} ({}, {} free)", place.string(), type, human_bytes(room ? *room : 0)),
-                    .advice = {}};
+                        fmt::format("{} ({}, {} free)", place.string(), type, human_bytes(room ? *room : 0))};
     if (is_network_filesystem(type)) {
         finding.verdict = Verdict::note;
         finding.advice = "It is on a network filesystem, where builds are slow. Choose a node-local "
@@ -180,8 +175,7 @@ Finding updates() {
     if (auto written = image::write_tree(prefix, images.front(), {}, 0); !written)
         return from_trial(name, to_string(written.error()), {});
     const auto overlay = space->mount_overlay(images, staging, prefix);
-    if (overlay)
-        return {.name = name, .verdict = Verdict::ok, .found = "with the kernel's overlayfs", .advice = {}};
+    if (overlay) return {.name = name, .found = "with the kernel's overlayfs"};
     Finding finding{.name = name,
                     .verdict = Verdict::note,
                     .found = "with a copy of the installation",
@@ -189,7 +183,7 @@ Finding updates() {
                               ": " + overlay.error().why + "."};
     if (const auto program = find_program("fuse-overlayfs", search_path(current_environment()));
         program && space->mount_fuse_overlay(*program, images, staging, prefix))
-        finding = {.name = name, .verdict = Verdict::ok, .found = "with fuse-overlayfs", .advice = {}};
+        finding = {.name = name, .found = "with fuse-overlayfs"};
     else if (!program)
         finding.advice +=
             " With fuse-overlayfs installed, their time depends only on the size of the change.";
@@ -199,10 +193,8 @@ Finding updates() {
 Finding resources() {
     const auto available = available_resources();
     return {.name = "CPUs and memory",
-            .verdict = Verdict::ok,
             .found = fmt::format("{} CPUs, {}; a build uses {} workers", available.cpus,
-                                 human_bytes(available.memory), default_jobs(available)),
-            .advice = {}};
+                                 human_bytes(available.memory), default_jobs(available))};
 }
 
 Finding python() {
@@ -213,9 +205,7 @@ Finding python() {
                 .found = to_string(interpreter.error()).substr(0, to_string(interpreter.error()).find('\n')),
                 .advice = interpreter.error().hint};
     Finding finding{.name = "python",
-                    .verdict = Verdict::ok,
-                    .found = interpreter->version + " at " + interpreter->executable.string(),
-                    .advice = {}};
+                    .found = interpreter->version + " at " + interpreter->executable.string()};
     if (!interpreter->has_venv || (!interpreter->has_ensurepip && !interpreter->has_pip)) {
         finding.verdict = Verdict::note;
         finding.advice = "It has no venv or pip (Debian: python3-venv). Builds need another interpreter, "
@@ -230,8 +220,7 @@ Finding place(const fs::path& given) {
     auto prefix = resolve(given);
     if (!prefix) return from_trial(name, to_string(prefix.error()), {});
     fs::path directory = *prefix;
-    std::error_code failed;
-    while (!fs::is_directory(directory, failed) && directory != directory.root_path())
+    while (!quiet::is_directory(directory) && directory != directory.root_path())
         directory = directory.parent_path();
     std::string trial = (directory / ".containerize-doctor-XXXXXX").string();
     const Fd file(mkostemp(trial.data(), O_CLOEXEC));
@@ -262,9 +251,7 @@ std::vector<Finding> gpus() {
                             .found = std::move(devices),
                             .advice = std::move(advice)});
     }
-    if (findings.empty())
-        findings.push_back(
-            {.name = "GPUs", .verdict = Verdict::ok, .found = "none on this machine", .advice = {}});
+    if (findings.empty()) findings.push_back({.name = "GPUs", .found = "none on this machine"});
     return findings;
 }
 

@@ -7,8 +7,8 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -18,7 +18,6 @@ namespace containerize::environments {
 
 namespace {
 
-namespace fs = std::filesystem;
 using launch::EnvironmentChange;
 
 constexpr std::string_view end_of_listing = "containerize-end";
@@ -49,19 +48,10 @@ std::set<std::string> variables_in(std::string_view text) {
 
 /// Variables that identify the environment itself, or that every script needs unchanged in order to run.
 bool is_fixed(const std::string& name) {
-    static const std::set<std::string> fixed = {"CONDA_PREFIX",
-                                                "CONDA_DEFAULT_ENV",
-                                                "CONDA_SHLVL",
-                                                "PREFIX",
-                                                "IFS",
-                                                "BASH_SOURCE",
-                                                "BASH_VERSION",
-                                                "SHLVL",
-                                                "PWD",
-                                                "OLDPWD",
-                                                "_",
-                                                "CONTAINERIZE_PREFIX"};
-    return fixed.contains(name);
+    constexpr auto fixed = std::to_array<std::string_view>(
+        {"CONDA_PREFIX", "CONDA_DEFAULT_ENV", "CONDA_SHLVL", "PREFIX", "IFS", "BASH_SOURCE", "BASH_VERSION",
+         "SHLVL", "PWD", "OLDPWD", "_", "CONTAINERIZE_PREFIX"});
+    return std::ranges::find(fixed, name) != fixed.end();
 }
 
 bool is_list(const std::string& name) {
@@ -87,11 +77,11 @@ public:
                           " ends the shell that sources it. This script and the following ones are ignored.");
                 break;
             }
-            auto changes = difference((plain)[i], (plain)[i + 1], context_.prefix);
-            auto trial_changes = difference((trial)[i], (trial)[i + 1], context_.prefix);
+            auto changes = difference(plain[i], plain[i + 1], context_.prefix);
+            auto trial_changes = difference(trial[i], trial[i + 1], context_.prefix);
             drop_backups(changes, trial_changes);
             take_extensions(changes, trial_changes);
-            if (same(changes, trial_changes)) {
+            if (changes == trial_changes) {
                 activation.changes.insert(activation.changes.end(), changes.begin(), changes.end());
             } else {
                 log::detail("the activation script " + scripts_[i] +
@@ -169,12 +159,6 @@ private:
             }
     }
 
-    static bool same(const std::vector<EnvironmentChange>& one, const std::vector<EnvironmentChange>& other) {
-        return std::ranges::equal(one, other, [](const auto& a, const auto& b) {
-            return a.kind == b.kind && a.name == b.name && a.value == b.value;
-        });
-    }
-
     const BuildContext& context_;
     std::vector<std::string> scripts_;
 };
@@ -198,8 +182,7 @@ std::vector<std::pair<std::string, std::string>> package_variables(const fs::pat
     };
     for (const auto& name : names_with_ending(root / "etc/conda/env_vars.d", ".json"))
         read(root / "etc/conda/env_vars.d" / name, nullptr);
-    std::error_code missing;
-    if (fs::exists(root / "conda-meta/state", missing)) read(root / "conda-meta/state", "env_vars");
+    if (quiet::exists(root / "conda-meta/state")) read(root / "conda-meta/state", "env_vars");
     return variables;
 }
 
@@ -225,10 +208,9 @@ Result<Activation> record_activation(const BuildContext& context) {
     for (const auto& name : names_with_ending(context.root() / "etc/conda/activate.d", ".sh"))
         scripts.push_back("etc/conda/activate.d/" + name);
     if (scripts.empty()) return activation;
-    auto recorded = Recorder(context, std::move(scripts)).record(environment);
-    if (!recorded) return recorded;
-    activation.changes.insert(activation.changes.end(), recorded->changes.begin(), recorded->changes.end());
-    activation.scripts = std::move(recorded->scripts);
+    auto recorded = TRY(Recorder(context, std::move(scripts)).record(environment));
+    activation.changes.insert(activation.changes.end(), recorded.changes.begin(), recorded.changes.end());
+    activation.scripts = std::move(recorded.scripts);
     return activation;
 }
 

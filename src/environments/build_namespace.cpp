@@ -8,11 +8,9 @@
 #include "fuse/connection.h"
 #include "fuse/server.h"
 #include "image/layers.h"
-#include "launch/namespace.h"
 #include "mounts/mount_point.h"
 #include "mounts/outside_view.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -21,7 +19,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <stop_token>
@@ -31,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mount.h>
@@ -45,8 +41,6 @@
 namespace containerize::environments {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Longer than the texts of any error, with room for the paths of many images in a request.
 constexpr std::size_t longest_message = 128U << 10U;
@@ -100,8 +94,7 @@ std::string receive_text(int channel) {
 
 Status serve_images(std::span<const std::string> paths, const fs::path& mount_point,
                     fuse::HardLinks hard_links) {
-    const auto layers = image::open_layers(std::vector<fs::path>(paths.begin(), paths.end()));
-    if (!layers) return fail(Error(layers.error()));
+    const auto layers = TRY(image::open_layers(std::vector<fs::path>(paths.begin(), paths.end())));
     auto connection = TRY(fuse::mount_fuse(mount_point));
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -109,7 +102,7 @@ Status serve_images(std::span<const std::string> paths, const fs::path& mount_po
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        _exit(fuse::serve_fuse(**layers, connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
+        _exit(fuse::serve_fuse(*layers, connection, {.hard_links = hard_links}) == 0 ? 0 : 1);
     }
     return {};
 }
@@ -197,7 +190,7 @@ Status wait_for_answer(pid_t server, const fs::path& mount_point, const fs::path
         error_number = errno;
     }
     if (answered == 0) return {};
-    Error error{.what = "cannot start fuse-overlayfs", .why = {}, .where = {}, .hint = {}};
+    Error error{.what = "cannot start fuse-overlayfs"};
     error.why = is_late ? "it does not answer" : read_file(said).value_or("");
     if (error.why.empty()) error.why = std::strerror(error_number);
     return fail(std::move(error));
@@ -234,10 +227,7 @@ Status carry_out(const std::vector<std::string>& request, const mounts::OutsideV
     if (request.at(0) == "fuse-overlay")
         return mount_fuse_overlay_here(std::span(request).subspan(4), request.at(1), request.at(2),
                                        request.at(3));
-    if (auto made = mounts::make_mount_point(request.at(2),
-                                             mounts::rules_of_other_place(request.at(3), outside.look()));
-        !made)
-        return made;
+    TRY(mounts::make_mount_point(request.at(2), mounts::rules_of_other_place(request.at(3), outside.look())));
     if (mount(request.at(1).c_str(), request.at(2).c_str(), nullptr, MS_BIND, nullptr) == 0)
         return chdir_to(request.at(2));
     return fail_errno("cannot bind the staging directory over the prefix", request.at(2));
@@ -249,9 +239,9 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
     return request;
 }
 
-[[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& set_up) {
+[[noreturn]] void live_in_namespace(int channel, const std::function<Status()>& enter) {
     auto outside = mounts::OutsideView::keep();
-    Status done = outside ? set_up() : Status(fail(outside.error()));
+    Status done = outside ? enter() : Status(fail(outside.error()));
     send_text(channel, to_message(done));
     while (done) {
         const auto request = receive_text(channel);
@@ -263,19 +253,7 @@ std::string with_paths(std::string request, std::span<const fs::path> paths) {
 
 } // namespace
 
-Result<BuildNamespace> BuildNamespace::create() {
-    return create_with(launch::enter_namespaces);
-}
-
-Result<BuildNamespace> BuildNamespace::create(const root::RootRequest& root, const fs::path& work) {
-    return create_with([&]() -> Status {
-        TRY(launch::enter_namespaces());
-        auto made = root::enter_root(root, work);
-        return made ? Status() : fail(std::move(made.error()));
-    });
-}
-
-Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>& set_up) {
+Result<BuildNamespace> BuildNamespace::create(const std::function<Status()>& enter) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
         return fail_errno("cannot create a socket");
@@ -292,16 +270,13 @@ Result<BuildNamespace> BuildNamespace::create_with(const std::function<Status()>
         ours.reset();
         // Otherwise this process would keep the builder's locks and pipes open after the builder's end.
         close_all_but(theirs.get());
-        live_in_namespace(theirs.get(), set_up);
+        live_in_namespace(theirs.get(), enter);
     }
     theirs.reset();
     BuildNamespace made(pid, std::move(ours));
     const auto answer = receive_text(made.channel_.get());
     if (answer.empty())
-        return fail({.what = "cannot create the build's namespace",
-                     .why = "its process died",
-                     .where = {},
-                     .hint = {}});
+        return fail({.what = "cannot create the build's namespace", .why = "its process died"});
     TRY(from_message(std::string_view(answer).substr(1)));
     return made;
 }
@@ -314,9 +289,7 @@ Status BuildNamespace::ask(const std::string& request) {
         if (!wait_for_message(channel_.get())) return fail_interrupted();
         answer = receive_text(channel_.get());
     }
-    if (answer.empty())
-        return fail(
-            {.what = "the build's namespace ended", .why = "its process died", .where = {}, .hint = {}});
+    if (answer.empty()) return fail({.what = "the build's namespace ended", .why = "its process died"});
     return from_message(std::string_view(answer).substr(1));
 }
 

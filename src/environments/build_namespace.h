@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/fd.h"
-#include "root/root.h"
+#include "launch/namespace.h"
 
 #include <filesystem>
 #include <functional>
@@ -22,9 +22,8 @@ inline constexpr const char* upper_name = "upper";
 /// its mounts go with it.
 class BuildNamespace {
 public:
-    static Result<BuildNamespace> create();
-    /// Also assembles the root that `root` describes, in the empty directory `work`, and enters it.
-    static Result<BuildNamespace> create(const root::RootRequest& root, const std::filesystem::path& work);
+    /// `enter` takes the new process into its namespaces.
+    static Result<BuildNamespace> create(const std::function<Status()>& enter = launch::enter_namespaces);
     BuildNamespace(BuildNamespace&& other) noexcept;
     BuildNamespace& operator=(BuildNamespace&& other) noexcept;
     ~BuildNamespace();
@@ -51,7 +50,6 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
 
 private:
-    static Result<BuildNamespace> create_with(const std::function<Status()>& set_up);
     BuildNamespace(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
     Status ask(const std::string& request);
 

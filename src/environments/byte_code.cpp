@@ -54,9 +54,9 @@ Status compile_sources(const BuildContext& context, const std::set<std::string>&
         list += (context.prefix / source).string() + '\0';
     const fs::path file = context.staging / "to-compile";
     TRY(write_file(file, list));
-    TRY(context.run_inside(
-        {context.python().string(), "-c", compile_program, file.string(), std::to_string(context.jobs)},
-        stage, "cannot compile byte-code"));
+    auto command = context.inside(
+        {context.python().string(), "-c", compile_program, file.string(), std::to_string(context.jobs)});
+    TRY(BuildContext::run_successfully(std::move(command), stage, "cannot compile byte-code"));
     stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
     return {};
 }

@@ -14,19 +14,14 @@
 #include "util/log.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 namespace containerize::environments {
 
 namespace {
-
-namespace fs = std::filesystem;
-using launch::EnvironmentChange;
 
 /// A timestamp that depends on the packages alone, so that the same packages give the same image.
 std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
@@ -72,29 +67,21 @@ public:
             TRY(pip_.install(context_.inputs.conda->pip, python_name()));
         }
         for (const auto& [file, read] : context_.inputs.more_requirements)
-            if (auto done = pip_.install_file(file, read, context_.inputs.working_directory, python_name());
-                !done)
-                return done;
+            TRY(pip_.install_file(file, read, context_.inputs.working_directory, python_name()));
         return {};
     }
 
     Status compile() override {
         if (!has_python_) return {};
-        const auto sources = sources_to_compile();
-        if (!sources) return fail(Error(sources.error()));
-        return compile_sources(context_, *sources);
+        const auto sources = TRY(sources_to_compile());
+        return compile_sources(context_, sources);
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
+    Result<Activation> activation() override {
         if (const auto& variables = context_.inputs.variables(); !variables.empty())
-            if (auto written = write_file(context_.root() / "conda-meta/state", conda::state(variables));
-                !written)
-                return fail(std::move(written.error()));
-        auto recorded = TRY(record_activation(context_));
-        launch_scripts_ = std::move(recorded.scripts);
-        return std::move(recorded.changes);
+            TRY(write_file(context_.root() / "conda-meta/state", conda::state(variables)));
+        return record_activation(context_);
     }
-    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
     Result<std::string> packages() override {
         contents_ = TRY(read_contents(context_.root(), python_name()));
@@ -177,9 +164,8 @@ private:
 
     /// Paths relative to the prefix: sources that packages ship without byte-code, and those added since.
     Result<std::set<std::string>> sources_to_compile() const {
-        const auto changed = images_.changes(context_.options.umask_bits);
-        if (!changed) return fail(Error(changed.error()));
-        auto sources = sources_among(changed->files, linked_.python_name);
+        const auto changed = TRY(images_.changes(context_.options.umask_bits));
+        auto sources = sources_among(changed.files, linked_.python_name);
         sources.insert(linked_.to_compile.begin(), linked_.to_compile.end());
         return sources;
     }
@@ -194,7 +180,6 @@ private:
     std::optional<image::Writer> writer_;
     PipPart pip_;
     CondaContents contents_;
-    std::vector<std::string> launch_scripts_;
 };
 
 } // namespace

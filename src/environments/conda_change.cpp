@@ -98,19 +98,20 @@ public:
           place_(inputs::place_of_environment(context.record, context.prefix)) {}
 
     Result<std::vector<conda::Channel>> change() {
-        using Step = Status (CondaChanger::*)();
-        for (const Step step : {&CondaChanger::plan, &CondaChanger::fetch, &CondaChanger::remove,
-                                &CondaChanger::link, &CondaChanger::run_scripts})
-            TRY((this->*step)());
+        TRY(plan());
+        packages_ = TRY(fetch_packages(context_, changes_.plan));
+        TRY(remove());
+        TRY(link());
+        TRY(inputs::link_environment(context_.root(), place_.relative));
+        TRY(run_link_scripts(context_, linked_.scripts));
         return changes_.plan.channels;
     }
 
 private:
     Status plan() {
         installed_ = TRY(conda::read_installed(tree()));
-        const auto pinned = conda::read_pinned(tree());
-        if (!pinned) return fail(Error(pinned.error()));
-        changes_ = TRY(plan_conda_changes(context_.options, context_.inputs, installed_, *pinned, prune_,
+        const auto pinned = TRY(conda::read_pinned(tree()));
+        changes_ = TRY(plan_conda_changes(context_.options, context_.inputs, installed_, pinned, prune_,
                                           context_.staging));
         return context_.inputs.locked ? relink_what_pip_replaced() : Status();
     }
@@ -118,10 +119,9 @@ private:
     /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
     /// uninstalled. Leaves replacements alone that the lock keeps.
     Status relink_what_pip_replaced() {
-        const auto contents = read_contents(tree(), name_of_python(context_));
-        if (!contents) return fail(Error(contents.error()));
+        const auto contents = TRY(read_contents(tree(), name_of_python(context_)));
         std::set<std::string> of_pip;
-        for (const auto& one : contents->of_pip)
+        for (const auto& one : contents.of_pip)
             of_pip.insert(pip::normalised_name(one.name));
         const auto is_of_pip = [&](const std::string& name) { return of_pip.contains(name); };
         for (const auto& package : installed_) {
@@ -139,11 +139,6 @@ private:
             struct stat info {};
             return !file.ends_with(".pyc") && lstat((tree() / file).c_str(), &info) != 0;
         });
-    }
-
-    Status fetch() {
-        packages_ = TRY(fetch_packages(context_, changes_.plan));
-        return {};
     }
 
     Status remove() {
@@ -175,16 +170,11 @@ private:
         auto infos = TRY(read_packages(context_, packages_));
         linked_ = TRY(link_packages(context_, packages_, std::move(infos), link_options(), writer, stage));
         TRY(writer.finish());
-        if (auto unpacked = image::unpack(std::array{image}, tree()); !unpacked) return unpacked;
+        TRY(image::unpack(std::array{image}, tree()));
         std::error_code ignored;
         fs::remove(image, ignored);
         stage.finish(summary_of(linked_));
         return {};
-    }
-
-    Status run_scripts() {
-        TRY(inputs::link_environment(context_.root(), place_.relative));
-        return run_link_scripts(context_, linked_.scripts);
     }
 
     [[nodiscard]] fs::path tree() const { return context_.root() / place_.relative; }

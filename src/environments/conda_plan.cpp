@@ -6,6 +6,7 @@
 #include "conda/solver.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "gpu/c_library.h"
 #include "root/root.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -109,23 +111,14 @@ Status add_default_packages(const conda::Config& config, const std::vector<conda
 /// Fails with an input error if a package matches disallowed_packages.
 Status check_allowed(const std::vector<conda::PackageRecord>& packages, const conda::Config& config) {
     for (const auto& one : config.disallowed_packages) {
-        const auto spec = parse_located(one);
-        if (!spec) return fail(Error(spec.error()));
+        const auto spec = TRY(parse_located(one));
         for (const auto& record : packages)
-            if (spec->matches(record))
+            if (spec.matches(record))
                 return fail_input("this package is not allowed: " + record.distribution(),
-                                  "disallowed_packages in conda's configuration contains '" + spec->text +
-                                      "'",
+                                  "disallowed_packages in conda's configuration contains '" + spec.text + "'",
                                   one.where, "Request another version, or packages that do not need it.");
     }
     return {};
-}
-
-std::string names_of(const std::vector<conda::Channel>& channels) {
-    std::string names;
-    for (const auto& channel : channels)
-        names += (names.empty() ? "" : ", ") + channel.name;
-    return names;
 }
 
 /// The installed packages as repodata, in the format of a channel; nothing if there are none.
@@ -144,9 +137,7 @@ Result<std::optional<conda::Repodata>> list_installed(const std::vector<conda::I
     list.channel.name = "installed";
     const auto file = directory / "installed.json";
     const nlohmann::json root = {{"packages.conda", std::move(packages)}};
-    if (auto written = write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-        !written)
-        return fail(std::move(written.error()));
+    TRY(write_file(file, root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     list.json = TRY(OpenFile::open(file));
     return list;
 }
@@ -182,13 +173,12 @@ Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
         auto urls = channel_urls(one, channels, config);
         if (!urls) {
             const auto before =
-                conda::resolve_channel({.text = one.spec.channel, .where = one.where}, config);
-            if (!before) return fail(Error(before.error()));
+                TRY(conda::resolve_channel({.text = one.spec.channel, .where = one.where}, config));
             urls.emplace();
-            for (const auto& channel : *before)
+            for (const auto& channel : before)
                 urls->push_back(channel.url);
         }
-        request.wanted.push_back({.spec = one.spec, .channels = std::move(*urls), .where = {}});
+        request.wanted.push_back({.spec = one.spec, .channels = std::move(*urls)});
     }
     return {};
 }
@@ -212,13 +202,13 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     const auto& config = inputs.conda_config;
     for (const auto& note : inputs.conda->notes)
         log::info("Note: " + note);
-    auto asked = inputs.conda->channels;
     auto effective = config;
     if (inputs.conda->no_defaults) effective.channels.clear();
     const auto earlier = present == nullptr || present->prune
                              ? std::vector<spec::CondaDependency>()
                              : earlier_requests(present->installed, *inputs.conda);
-    auto choice = TRY(conda::choose_channels(asked, channels_of_packages(inputs.conda->dependencies, earlier),
+    auto choice = TRY(conda::choose_channels(inputs.conda->channels,
+                                             channels_of_packages(inputs.conda->dependencies, earlier),
                                              effective, options.conda.allow_defaults));
     for (const auto& note : choice.notes)
         log::info("Note: " + note);
@@ -239,9 +229,8 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     if (request.wanted.empty()) return result;
     std::optional<std::string> glibc;
     if (!inputs.settings.base.is_host()) {
-        const auto base = root::open_tree(inputs.settings.base);
-        if (!base) return fail(Error(base.error()));
-        glibc = gpu::glibc_version(**base);
+        const auto base = TRY(root::open_tree(inputs.settings.base));
+        glibc = gpu::glibc_version(*base);
     }
     auto machine = TRY(conda::virtual_packages(inputs.environment, options.conda.cuda, glibc));
     for (const auto& package : machine)
@@ -252,9 +241,7 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
                                   {.cache = cache, .offline = options.conda.offline || config.offline}));
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;
-    if (present != nullptr) {
-        installed = TRY(list_installed(present->installed, present->directory));
-    }
+    if (present != nullptr) installed = TRY(list_installed(present->installed, present->directory));
     auto pool = TRY(conda::PackagePool::load(lists, conda::names_in(request), machine,
                                              installed ? &*installed : nullptr));
     stage.detail(human_count(pool.size()) + " packages");
@@ -263,7 +250,8 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     TRY(check_allowed(plan.packages, config));
     result.removed = std::move(solved.remove);
     stage.finish(fmt::format("{} of {} packages, from {}", human_count(plan.packages.size()),
-                             human_count(pool.size()), names_of(plan.channels)));
+                             human_count(pool.size()),
+                             joined(plan.channels | std::views::transform(&conda::Channel::name), ", ")));
     return result;
 }
 
@@ -354,14 +342,12 @@ Result<CondaPlan> take_list(const inputs::Inputs& inputs) {
 Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
                                   const Present* present) {
     auto cache = TRY(conda::cache_directory(inputs.environment, options.site.cache));
-    Result<Solved> result;
-    if (!inputs.locked)
-        result = solve(options, inputs, cache, present);
-    else if (auto listed = take_list(inputs); listed)
-        result->plan = std::move(*listed);
+    Solved result;
+    if (inputs.locked)
+        result.plan = TRY(take_list(inputs));
     else
-        return fail(std::move(listed.error()));
-    if (result) result->plan.cache = std::move(cache);
+        result = TRY(solve(options, inputs, cache, present));
+    result.plan.cache = std::move(cache);
     return result;
 }
 

@@ -6,48 +6,36 @@
 #include "util/log.h"
 
 #include <memory>
-#include <utility>
 
 namespace containerize::environments {
 
 namespace {
-
-using launch::EnvironmentChange;
 
 class ContainerBuilder : public EnvironmentBuilder {
 public:
     explicit ContainerBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
 
     Status create() override {
-        std::error_code failed;
-        fs::create_directories(tree_ / "bin", failed);
-        if (failed) return fail_errno("cannot create a staging directory", tree_.string(), failed.value());
+        TRY(make_directories(tree_ / "bin", "cannot create a staging directory"));
         return context_.space.bind(tree_, context_.prefix, context_.prefix);
     }
 
     Status install() override {
         Stage stage("Looking for programs");
-        const auto tree = root::open_tree(context_.inputs.settings.base);
-        if (!tree) return fail(Error(tree.error()));
+        const auto tree = TRY(root::open_tree(context_.inputs.settings.base));
         for (const auto& path : context_.inputs.programs)
-            TRY(add(**tree, path));
+            TRY(add(*tree, path));
         context_.record["programs"] = context_.inputs.programs;
         stage.finish(human_count(count_) + " programs");
         return {};
     }
 
-    Status compile() override { return {}; }
-
-    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
-
-    Result<std::string> packages() override { return std::string(); }
+    Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         return image::write_tree(tree_, context_.image(), context_.writer_options(),
                                  context_.options.umask_bits, [&](std::uint64_t done) { progress(done, 0); });
     }
-
-    [[nodiscard]] std::string python_name() const override { return {}; }
 
 private:
     /// Links one program, or all programs in a directory.

@@ -33,21 +33,16 @@ std::string with_placeholder(std::string value, const std::string& prefix) {
     return value;
 }
 
-EnvironmentChange change_of(const std::string& name, const std::string* before, const std::string& after) {
-    // A script that writes "X=elements:$X" means to extend X even where it was not set.
-    if ((before == nullptr || before->empty()) && after.size() > 1) {
-        if (after.ends_with(':'))
-            return {EnvironmentChange::Kind::prepend, name, after.substr(0, after.size() - 1)};
-        if (after.starts_with(':')) return {EnvironmentChange::Kind::append, name, after.substr(1)};
+/// `before` is empty if the variable was not set. A script that writes "X=elements:$X" means to extend X even
+/// then.
+EnvironmentChange change_of(const std::string& name, const std::string& before, const std::string& after) {
+    using Kind = EnvironmentChange::Kind;
+    if (after.size() > before.size() + 1) {
+        if (after.ends_with(":" + before))
+            return {Kind::prepend, name, after.substr(0, after.size() - before.size() - 1)};
+        if (after.starts_with(before + ":")) return {Kind::append, name, after.substr(before.size() + 1)};
     }
-    if (before != nullptr && !before->empty() && after.size() > before->size() + 1) {
-        if (after.ends_with(":" + *before))
-            return {EnvironmentChange::Kind::prepend, name,
-                    after.substr(0, after.size() - before->size() - 1)};
-        if (after.starts_with(*before + ":"))
-            return {EnvironmentChange::Kind::append, name, after.substr(before->size() + 1)};
-    }
-    return {EnvironmentChange::Kind::set, name, after};
+    return {Kind::set, name, after};
 }
 
 } // namespace
@@ -75,7 +70,7 @@ std::vector<EnvironmentChange> difference(const Environment& before, const Envir
     for (const auto& [name, value] : after) {
         const auto old = before.find(name);
         if (of_shell(name) || (old != before.end() && old->second == value)) continue;
-        auto change = change_of(name, old == before.end() ? nullptr : &old->second, value);
+        auto change = change_of(name, old == before.end() ? std::string() : old->second, value);
         change.value = with_placeholder(std::move(change.value), prefix.string());
         changes.push_back(std::move(change));
     }
@@ -93,8 +88,7 @@ Result<Outcome> source_script(const std::filesystem::path& script, const std::fi
         {.argv = {"bash", "--noprofile", "--norc", "-c", source + "exec env -0", "bash", script.string()},
          .environment = environment,
          .working_directory = directory,
-         .in_child = in_child,
-         .on_line = {}});
+         .in_child = in_child});
 }
 
 Result<std::vector<EnvironmentChange>> record_script(const std::filesystem::path& script,

@@ -8,16 +8,8 @@
 namespace containerize::environments {
 
 Command BuildContext::inside(std::vector<std::string> argv) const {
-    return {.argv = std::move(argv),
-            .environment = environment,
-            .working_directory = prefix,
-            .in_child = join,
-            .on_line = {}};
-}
-
-Result<Outcome> BuildContext::run_inside(std::vector<std::string> argv, Stage& stage,
-                                         const std::string& what) const {
-    return run_successfully(inside(std::move(argv)), stage, what);
+    return {
+        .argv = std::move(argv), .environment = environment, .working_directory = prefix, .in_child = join};
 }
 
 Result<Outcome> BuildContext::run_hook(const std::filesystem::path& script, Stage& stage) const {
@@ -35,15 +27,14 @@ Result<Outcome> BuildContext::run_hook(const std::filesystem::path& script, Stag
     return run_successfully(std::move(command), stage, "the script failed");
 }
 
-Result<Outcome> BuildContext::run_successfully(Command command, Stage& stage, const std::string& what) const {
+Result<Outcome> BuildContext::run_successfully(Command command, Stage& stage, const std::string& what) {
     command.on_line = [&stage](std::string_view line) { stage.detail(line); };
     auto outcome = run(command);
     if (!outcome || outcome->ok()) return outcome;
     const auto said = tail(outcome->output, 12);
-    return fail({.what = what,
-                 .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said),
-                 .where = {},
-                 .hint = {}});
+    return fail(
+        {.what = what,
+         .why = "exit code " + std::to_string(outcome->exit_code) + (said.empty() ? "" : "\n" + said)});
 }
 
 image::WriterOptions BuildContext::writer_options() const {
@@ -59,15 +50,15 @@ std::uint64_t BuildContext::memory_of_writer() const {
     return std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U);
 }
 
-std::vector<launch::EnvironmentChange> path_activation() {
-    return {{launch::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}};
+Activation path_activation() {
+    return {.changes = {{launch::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}}};
 }
 
-std::vector<launch::EnvironmentChange> venv_activation() {
+Activation venv_activation() {
     using Kind = launch::EnvironmentChange::Kind;
-    return {{Kind::set, "VIRTUAL_ENV", "${prefix}"},
-            {Kind::unset, "PYTHONHOME", {}},
-            {Kind::prepend, "PATH", "${prefix}/bin"}};
+    return {.changes = {{Kind::set, "VIRTUAL_ENV", "${prefix}"},
+                        {Kind::unset, "PYTHONHOME", {}},
+                        {Kind::prepend, "PATH", "${prefix}/bin"}}};
 }
 
 std::string name_of_python(const BuildContext& context) {

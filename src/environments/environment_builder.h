@@ -42,15 +42,19 @@ struct BuildContext {
     [[nodiscard]] std::filesystem::path image() const { return staging / "env.sqfs"; }
     [[nodiscard]] Command inside(std::vector<std::string> argv) const;
     /// Runs a program, shows its lines as the stage's details, and fails with the message `what` if it fails.
-    Result<Outcome> run_inside(std::vector<std::string> argv, Stage& stage, const std::string& what) const;
+    static Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what);
     /// Runs a user's script in the user's working directory, with `bash -e`.
     Result<Outcome> run_hook(const std::filesystem::path& script, Stage& stage) const;
     [[nodiscard]] image::WriterOptions writer_options() const;
     /// For what waits to be written while an image is made.
     [[nodiscard]] std::uint64_t memory_of_writer() const;
+};
 
-private:
-    Result<Outcome> run_successfully(Command command, Stage& stage, const std::string& what) const;
+/// What each launch that activates the environment does.
+struct Activation {
+    std::vector<launch::EnvironmentChange> changes;
+    /// Scripts to source, relative to the prefix, because their effect depends on the caller's environment.
+    std::vector<std::string> scripts{};
 };
 
 class EnvironmentBuilder {
@@ -68,17 +72,14 @@ public:
     /// Runs the scripts that packages bring for this.
     virtual Status run_scripts() { return {}; }
     /// Installs what pip or uv installs.
-    virtual Status install() = 0;
+    virtual Status install() { return {}; }
     /// Compiles modules that have no byte-code.
-    virtual Status compile() = 0;
-    /// Changes at each launch that activates the environment.
-    virtual Result<std::vector<launch::EnvironmentChange>> activation() = 0;
-    /// Scripts that every launch must source, because their effect depends on the caller.
-    virtual std::vector<std::string> launch_scripts() { return {}; }
+    virtual Status compile() { return {}; }
+    virtual Result<Activation> activation() = 0;
     /// Changes at every launch, whether it activates the environment or not.
     virtual Result<std::vector<launch::EnvironmentChange>> environment() { return {}; }
     /// The installed packages, one per line.
-    virtual Result<std::string> packages() = 0;
+    virtual Result<std::string> packages() { return std::string(); }
     /// The lock file that reproduces this environment; empty if there is none.
     virtual std::string lock() { return {}; }
     /// In an update, whether anything has changed. Called once, right before pack().
@@ -89,7 +90,7 @@ public:
     using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
     virtual Result<image::WriteStats> pack(const Progress& progress) = 0;
     /// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
-    [[nodiscard]] virtual std::string python_name() const = 0;
+    [[nodiscard]] virtual std::string python_name() const { return {}; }
 };
 
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context);
@@ -115,10 +116,10 @@ struct UpdateRequest {
 std::unique_ptr<EnvironmentBuilder>
 make_update_builder(BuildContext& context, const manifest::Manifest& previous, const UpdateRequest& request);
 
-/// The changes that activating a venv at the prefix makes.
-std::vector<launch::EnvironmentChange> venv_activation();
-/// The change for other software: its commands are put on PATH.
-std::vector<launch::EnvironmentChange> path_activation();
+/// For a venv at the prefix.
+Activation venv_activation();
+/// For other software: its commands are put on PATH.
+Activation path_activation();
 
 /// The name of Python's directory in "lib", such as "python3.11"; empty if no Python runs there.
 std::string name_of_python(const BuildContext& context);

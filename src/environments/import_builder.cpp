@@ -54,17 +54,11 @@ public:
         return {};
     }
 
-    Status install() override { return {}; }
-    Status compile() override { return {}; }
-
-    Result<std::vector<EnvironmentChange>> activation() override {
+    Result<Activation> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();
-        auto recorded = TRY(record_activation(context_));
-        launch_scripts_ = std::move(recorded.scripts);
-        return std::move(recorded.changes);
+        return record_activation(context_);
     }
-    std::vector<std::string> launch_scripts() override { return launch_scripts_; }
 
     // The variables that tykky's wrappers set at each launch. The user's --environ script is included, at the
     // end of tykky's common.sh.
@@ -118,9 +112,8 @@ public:
 
 private:
     Status find_environment() {
-        std::error_code failed;
         for (const auto& candidate : tykky_.environments)
-            if (fs::is_directory(context_.root() / candidate, failed)) {
+            if (quiet::is_directory(context_.root() / candidate)) {
                 environment_ = candidate;
                 return {};
             }
@@ -148,7 +141,6 @@ private:
     WritableImages images_;
     fs::path environment_; ///< relative to the image's root
     std::string python_name_;
-    std::vector<std::string> launch_scripts_;
 };
 
 } // namespace

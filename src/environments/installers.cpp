@@ -10,7 +10,6 @@
 #include "util/redact.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 namespace containerize::environments {
@@ -19,12 +18,9 @@ namespace {
 
 /// Whether pip has --report. `version` is its output, "pip 23.0.1 from ...".
 bool writes_reports(const std::string& version) {
-    char* rest = nullptr;
-    const auto start = version.find(' ');
-    if (start == std::string::npos) return false;
-    const auto major = std::strtoul(version.c_str() + start, &rest, 10);
-    const auto minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
-    return major > 22 || (major == 22 && minor >= 2);
+    int major = 0, minor = 0;
+    std::sscanf(version.c_str(), "%*s %d.%d", &major, &minor);
+    return std::pair(major, minor) >= std::pair(22, 2);
 }
 
 } // namespace
@@ -48,14 +44,12 @@ Result<fs::path> Installers::place_pip() {
     }
     return fail({.what = "the environment has no pip, and its Python does not include one",
                  .why = made.ok() ? "" : "`python -m venv` printed\n" + tail(made.errors, 6),
-                 .where = {},
                  .hint = "Add pip to the environment, or put uv on PATH."});
 }
 
 /// The environment's own uv if it was asked for, otherwise the one on PATH.
 std::optional<fs::path> Installers::uv() const {
-    std::error_code failed;
-    const bool has_own = context_.options.uv && fs::exists(context_.root() / "bin/uv", failed);
+    const bool has_own = context_.options.uv && quiet::exists(context_.root() / "bin/uv");
     return has_own ? context_.prefix / "bin/uv" : context_.inputs.uv;
 }
 
@@ -107,7 +101,7 @@ bool Installers::git_takes_settings() const {
     if (!said || !said->ok()) return false;
     int major = 0, minor = 0;
     if (std::sscanf(said->output.c_str(), "git version %d.%d", &major, &minor) != 2) return false;
-    return major > 2 || (major == 2 && minor >= 31);
+    return std::pair(major, minor) >= std::pair(2, 31);
 }
 
 Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall& requirements) {
@@ -184,9 +178,8 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     log::detail("installing with " + choice_.reason);
     std::error_code ignored;
     fs::remove(report_file(), ignored);
-    const auto request = request_for(requirements);
-    if (!request) return fail(Error(request.error()));
-    auto installed = pip::install(choice_, *request, [&stage](std::string_view line) { stage.detail(line); });
+    const auto request = TRY(request_for(requirements));
+    auto installed = pip::install(choice_, request, [&stage](std::string_view line) { stage.detail(line); });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
@@ -210,7 +203,6 @@ std::string Installers::report() const {
 }
 
 Result<std::string> Installers::checksums(const fs::path& pins) const {
-    if (choice_.installer != pip::Installer::uv) return std::string();
     return pip::checksums_by_uv(choice_, target_, pins);
 }
 

@@ -20,9 +20,9 @@ inline constexpr const char* pip_stage = "Installing pip packages";
 
 struct RequirementsToInstall {
     std::filesystem::path file;
-    const spec::Requirements& read;    ///< the parsed `file`
-    std::filesystem::path directory;   ///< local paths in the file are relative to it
-    std::filesystem::path constraints; ///< like the members of pip::InstallRequest
+    const spec::Requirements& read;      ///< the parsed `file`
+    std::filesystem::path directory;     ///< local paths in the file are relative to it
+    std::filesystem::path constraints{}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
 };
 
@@ -38,7 +38,7 @@ public:
     /// pip's report on the last install(); empty if there is none, as with uv or an old pip.
     [[nodiscard]] std::string report() const;
 
-    /// The result of pip::checksums_by_uv() for `pins` if the last install() used uv; otherwise empty.
+    /// The result of pip::checksums_by_uv() for `pins`, after an install() by uv.
     [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
 
     /// "pip" or "uv": what the last install() used.

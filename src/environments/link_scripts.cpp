@@ -52,7 +52,6 @@ Status run_link_scripts(const BuildContext& context, const std::vector<conda::Li
             {.what = std::string("the ") + (script.before ? "pre-link" : "post-link") + " script of " +
                      script.package.distribution() + " failed",
              .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12),
-             .where = {},
              .hint = "Request another version of " + script.package.name +
                      ", or tell the package's maintainers."});
     }

@@ -1,5 +1,6 @@
 // Creates a venv and installs a requirements file into it with pip or uv.
 #include "core/entries.h"
+#include "core/filesystem.h"
 #include "core/url.h"
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
@@ -8,14 +9,9 @@
 #include "pip/venv.h"
 #include "util/log.h"
 
-#include <utility>
-
 namespace containerize::environments {
 
 namespace {
-
-namespace fs = std::filesystem;
-using launch::EnvironmentChange;
 
 std::uint64_t bytes_below(const fs::path& root) {
     std::error_code ignored;
@@ -32,12 +28,9 @@ public:
 
     Status create() override {
         Stage stage("Creating the environment");
-        std::error_code failed;
-        fs::create_directories(tree_, failed);
-        if (failed) return fail_errno("cannot create a staging directory", tree_.string(), failed.value());
+        TRY(make_directories(tree_, "cannot create a staging directory"));
         TRY(context_.space.bind(tree_, context_.prefix, context_.prefix));
-        auto chosen = TRY(choose_interpreter());
-        pip::Interpreter interpreter = std::move(chosen);
+        pip::Interpreter interpreter = TRY(choose_interpreter());
         library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
         const bool bundle = context_.options.bundle_python;
@@ -48,14 +41,12 @@ public:
                                                                .environment = context_.environment,
                                                                .in_child = context_.join}));
         }
-        if (auto made = pip::make_venv({.interpreter = interpreter,
-                                        .uv = context_.inputs.uv,
-                                        .prefix = context_.prefix,
-                                        .system_site_packages = context_.options.system_site_packages,
-                                        .environment = context_.environment,
-                                        .in_child = context_.join});
-            !made)
-            return made;
+        TRY(pip::make_venv({.interpreter = interpreter,
+                            .uv = context_.inputs.uv,
+                            .prefix = context_.prefix,
+                            .system_site_packages = context_.options.system_site_packages,
+                            .environment = context_.environment,
+                            .in_child = context_.join}));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -73,13 +64,10 @@ public:
         TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
         Installers installers(context_);
-        if (auto installed = installers.install({.file = context_.inputs.spec,
-                                                 .read = *context_.inputs.requirements,
-                                                 .directory = context_.inputs.working_directory,
-                                                 .constraints = {}},
-                                                stage);
-            !installed)
-            return installed;
+        TRY(installers.install({.file = context_.inputs.spec,
+                                .read = *context_.inputs.requirements,
+                                .directory = context_.inputs.working_directory},
+                               stage));
         stage.finish("with " + installers.name());
         return {};
     }
@@ -106,12 +94,11 @@ public:
         return {};
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override { return venv_activation(); }
+    Result<Activation> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
-        const auto contents = read_contents(context_.root(), library_name_);
-        if (!contents) return fail(Error(contents.error()));
-        return pip_list(contents->of_pip);
+        const auto contents = TRY(read_contents(context_.root(), library_name_));
+        return pip_list(contents.of_pip);
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
@@ -129,9 +116,8 @@ private:
     [[nodiscard]] Result<pip::Interpreter> choose_interpreter() const {
         if (context_.inputs.settings.base.is_host()) return context_.inputs.interpreter;
         auto interpreter =
-            pip::choose_interpreter_inside(context_.options.python, context_.environment, context_.join);
-        if (!interpreter) return interpreter;
-        TRY(pip::check_venv(*interpreter, context_.inputs.uv));
+            TRY(pip::choose_interpreter_inside(context_.options.python, context_.environment, context_.join));
+        TRY(pip::check_venv(interpreter, context_.inputs.uv));
         return interpreter;
     }
 

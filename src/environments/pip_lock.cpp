@@ -1,12 +1,13 @@
 #include "environments/pip_lock.h"
 
+#include "core/filesystem.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "spec/requirement_options.h"
 #include "util/json.h"
 #include "util/user_text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
@@ -16,7 +17,6 @@ namespace containerize::environments {
 
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
@@ -35,9 +35,8 @@ std::vector<std::string> lasting_words(const spec::RequirementLine& line, const 
         // Like pip: relative to the file that names it, otherwise to pip's working directory.
         auto& value = (*words)[at];
         const auto path = apart ? value : std::string(spec::attached_value(value));
-        std::error_code failed;
         for (const auto& base : {line.file.parent_path(), directory})
-            if (fs::exists(base / path, failed)) {
+            if (quiet::exists(base / path)) {
                 value.replace(value.size() - path.size(), path.size(),
                               (base / path).lexically_normal().string());
                 break;
@@ -56,16 +55,6 @@ std::set<std::string> hashes_of(const std::string& line) {
     for (const auto& word : split_words(line).value_or(std::vector<std::string>()))
         if (word.starts_with("--hash=")) hashes.insert(word);
     return hashes;
-}
-
-/// Quotes a word for split_words().
-std::string quoted(const std::string& word) {
-    std::string result;
-    for (const char c : word) {
-        if (std::string_view(" \t'\"\\#").find(c) != std::string_view::npos) result += '\\';
-        result += c;
-    }
-    return result;
 }
 
 } // namespace
@@ -151,15 +140,15 @@ void lock_requirements(const std::vector<pip::Distribution>& installed, const Ch
     locked.pip.clear();
     lines.insert(lines.begin(), options.begin(), options.end());
     for (const auto& line : lines)
-        locked.pip.push_back({.text = without_credentials_within(line), .where = {}});
+        locked.pip.push_back({.text = without_credentials_within(line)});
 }
 
 std::vector<std::string> lasting_options(const spec::Requirements& requirements, const fs::path& directory) {
     std::vector<std::string> options;
     for (const auto& line : requirements.lines) {
         std::string option;
-        for (const auto& word : lasting_words(line, directory))
-            option += (option.empty() ? "" : " ") + quoted(word);
+        for (const auto& word : lasting_words(line, directory)) // quoted for split_words()
+            option += (option.empty() ? "" : " ") + escaped(word, " \t'\"\\#");
         if (!option.empty() && std::ranges::find(options, option) == options.end())
             options.push_back(std::move(option));
     }

@@ -40,8 +40,7 @@ Status PipPart::add_uv(const std::string& python_name) {
     // uv's cache is usually on another filesystem, where hard links fail with a warning, also in users'
     // scripts.
     context_.environment.emplace("UV_LINK_MODE", "copy");
-    std::error_code failed;
-    if (fs::exists(context_.root() / "bin/uv", failed)) return {};
+    if (quiet::exists(context_.root() / "bin/uv")) return {};
     const fs::path file = context_.staging / "uv-requirement.txt";
     TRY(write_file(file, "uv\n"));
     auto read = TRY(spec::read_requirements(file, context_.staging));
@@ -50,16 +49,20 @@ Status PipPart::add_uv(const std::string& python_name) {
     return installed;
 }
 
-Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
-    const fs::path file = context_.staging / "pip-requirements.txt";
+Result<spec::Requirements> PipPart::write_requirements(const fs::path& file,
+                                                       const std::vector<Located>& lines) const {
     const fs::path directory = context_.inputs.spec.parent_path();
     TRY(write_file(file, requirements_text(lines, directory)));
     auto read = spec::read_requirements(file, directory);
-    if (!read) {
-        read.error().where = context_.inputs.spec.string();
-        return fail(std::move(read.error()));
-    }
-    auto installed = install_file(file, *read, directory, python_name);
+    if (!read) read.error().where = context_.inputs.spec.string();
+    return read;
+}
+
+Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
+    const fs::path file = context_.staging / "pip-requirements.txt";
+    const fs::path directory = context_.inputs.spec.parent_path();
+    auto read = TRY(write_requirements(file, lines));
+    auto installed = install_file(file, read, directory, python_name);
     if (!installed) installed.error().where = context_.inputs.spec.string();
     return installed;
 }
@@ -74,10 +77,8 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         constraints = context_.staging / "conda-constraints.txt";
         TRY(write_file(constraints, pip_list(contents.of_conda)));
     }
-    if (auto done = installers_.install(
-            {.file = file, .read = read, .directory = directory, .constraints = constraints}, stage);
-        !done)
-        return done;
+    TRY(installers_.install({.file = file, .read = read, .directory = directory, .constraints = constraints},
+                            stage));
     stage.finish("with " + installers_.name());
     // Only conda environments get a lock.
     return contents.packages.empty() ? Status() : note(read, directory, python_name);
@@ -114,17 +115,11 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
         }
         if (!some) continue;
         const fs::path file = context_.staging / (verified ? "locked-verified.txt" : "locked.txt");
-        TRY(write_file(file, requirements_text(lines, directory)));
-        auto read = spec::read_requirements(file, directory);
-        if (!read) {
-            read.error().where = context_.inputs.spec.string();
-            return fail(std::move(read.error()));
-        }
+        auto read = TRY(write_requirements(file, lines));
         // A lock lists all packages, dependencies included, except older locks without `of_pip`.
         auto installed = installers_.install({.file = file,
-                                              .read = *read,
+                                              .read = read,
                                               .directory = directory,
-                                              .constraints = {},
                                               .dependencies = !locked.of_pip,
                                               .verified = verified},
                                              stage);
@@ -139,12 +134,11 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.
 Status PipPart::remove_what_differs(const std::string& python_name, const spec::LockedEnvironment& present) {
     if (!context_.inputs.locked->of_pip) return {};
-    const auto contents = read_contents(context_.root(), python_name);
-    if (!contents) return fail(Error(contents.error()));
+    const auto contents = TRY(read_contents(context_.root(), python_name));
     const auto& wanted = context_.inputs.locked->pip;
     const auto known = checksums_in_lines(texts_of(present.pip));
     std::vector<std::string> names;
-    for (const auto& one : contents->of_pip)
+    for (const auto& one : contents.of_pip)
         if (std::ranges::none_of(wanted,
                                  [&](const Located& line) { return fits_line(one, line.text, known); }))
             names.push_back(one.name);

@@ -47,6 +47,9 @@ public:
 
 private:
     Status check_python(const std::string& python_name) const;
+    /// Writes lines of the input to `file` and reads them. Errors are about the input.
+    Result<spec::Requirements> write_requirements(const std::filesystem::path& file,
+                                                  const std::vector<Located>& lines) const;
     Status install_lines_of_lock(Stage& stage);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;

@@ -18,8 +18,7 @@ using Places = std::map<fs::path, fs::path>;
 /// Whether pip resolves the option's value relative to the file that contains it.
 bool is_relative_to_file(const spec::Option& option, const fs::path& path) {
     if (option.kind == spec::OptionKind::include) return true;
-    std::error_code failed;
-    return option.name == "--find-links" && fs::exists(path, failed);
+    return option.name == "--find-links" && quiet::exists(path);
 }
 
 /// Rewrites a line of a file in `directory` for a file elsewhere.
@@ -43,10 +42,9 @@ using Change = std::function<std::string(std::string_view)>;
 
 Status copy_file(const fs::path& file, const Places& places, const Change& changed) {
     auto content = TRY(read_file(file));
-    const auto decoded = decode(content, file);
-    if (!decoded) return fail(Error(decoded.error()));
+    const auto decoded = TRY(decode(content, file));
     std::string text;
-    for (const auto line : split_lines(*decoded))
+    for (const auto line : split_lines(decoded))
         text += for_another_place(changed(line), file.parent_path(), places) + "\n";
     return write_file(places.at(file), text);
 }
@@ -62,9 +60,7 @@ std::string requirements_text(const std::vector<Located>& lines, const fs::path&
 
 Result<fs::path> copy_requirements(const spec::Requirements& read, const fs::path& directory,
                                    const Change& changed) {
-    std::error_code failed;
-    fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
+    TRY(make_directories(directory));
     Places places;
     for (const auto& file : read.files)
         places.emplace(file, directory / (std::to_string(places.size()) + "-" + file.filename().string()));

@@ -1,6 +1,7 @@
 #include "environments/root_of_build.h"
 
 #include "core/filesystem.h"
+#include "root/root.h"
 
 #include <algorithm>
 #include <array>
@@ -44,14 +45,8 @@ bool is_users_own(const fs::path& directory) {
 /// The root of a build: the base, plus every path of the host that the build needs.
 root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& inputs, const fs::path& prefix,
                              const fs::path& staging) {
-    root::RootRequest request{.base = base,
-                              .needed = {prefix.string(), staging.string()},
-                              .binds = inputs.settings.binds,
-                              .offered = {},
-                              .user = {},
-                              .home = {},
-                              .shell = {},
-                              .inject = {}};
+    root::RootRequest request{
+        .base = base, .needed = {prefix.string(), staging.string()}, .binds = inputs.settings.binds};
     // The build's inputs are on the host, even if the finished programs are isolated from it.
     request.base.isolate = false;
     // Only nodes that run the programs must have the binds, and the build may write to them.
@@ -77,11 +72,14 @@ root::RootRequest build_root(const manifest::Base& base, const inputs::Inputs& i
 Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::path& prefix,
                                       const fs::path& staging) {
     if (inputs.settings.base.is_host() && inputs.settings.binds.empty()) return BuildNamespace::create();
-    std::error_code failed;
     const auto work = staging / "base";
-    fs::create_directory(work, failed);
-    if (failed) return fail_errno("cannot create a staging directory", work.string(), failed.value());
-    return BuildNamespace::create(build_root(inputs.settings.base, inputs, prefix, staging), work);
+    TRY(make_directories(work, "cannot create a staging directory"));
+    const auto request = build_root(inputs.settings.base, inputs, prefix, staging);
+    return BuildNamespace::create([&]() -> Status {
+        TRY(launch::enter_namespaces());
+        TRY(root::enter_root(request, work));
+        return {};
+    });
 }
 
 } // namespace containerize::environments

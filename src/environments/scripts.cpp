@@ -23,11 +23,10 @@ Status repair_scripts(const fs::path& directory, const fs::path& prefix) {
     std::error_code failed;
     for (const auto& entry : entries_in(directory, failed)) {
         if (!fs::is_regular_file(entry.symlink_status(failed))) continue;
-        const auto text = read_file(entry.path());
-        if (!text) return fail(std::move(text).error());
-        const auto end = text->find(end_of_pip);
-        if (!text->starts_with(start_of_pip) || end == std::string::npos) continue;
-        TRY(write_file(entry.path(), std::string(repaired) + text->substr(end), true));
+        const auto text = TRY(read_file(entry.path()));
+        const auto end = text.find(end_of_pip);
+        if (!text.starts_with(start_of_pip) || end == std::string::npos) continue;
+        TRY(write_file(entry.path(), std::string(repaired) + text.substr(end), true));
     }
     if (failed)
         return fail_errno("cannot list the environment's commands", directory.string(), failed.value());

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -48,7 +47,7 @@ public:
     }
 
     Status install() override {
-        if (auto added = keeping_installer([&] { return pip_.add_uv(python_name_); }); !added) return added;
+        TRY(keeping_installer([&] { return pip_.add_uv(python_name_); }));
         if (!context_.inputs.spec.empty()) TRY(install_spec());
         for (const auto& [file, read] : context_.inputs.more_requirements)
             TRY(install_file(file, read));
@@ -57,13 +56,13 @@ public:
 
     Status compile() override {
         if (python_name_.empty()) return {};
-        const auto changed = images_.changes(context_.options.umask_bits);
-        if (!changed) return fail(changed.error());
-        return compile_sources(context_, sources_among(changed->files, python_name_));
+        const auto changed = TRY(images_.changes(context_.options.umask_bits));
+        return compile_sources(context_, sources_among(changed.files, python_name_));
     }
 
-    Result<std::vector<EnvironmentChange>> activation() override {
-        if (!of_conda_) return previous_.activation;
+    Result<Activation> activation() override {
+        if (!of_conda_)
+            return Activation{.changes = previous_.activation, .scripts = previous_.activation_scripts};
         // Record from an environment without the activation, in which the scripts would change nothing more.
         Environment environment =
             with_changes(bare_environment_,
@@ -72,12 +71,7 @@ public:
         std::swap(context_.environment, environment);
         auto recorded = record_activation(context_);
         std::swap(context_.environment, environment);
-        if (!recorded) return fail(std::move(recorded.error()));
-        launch_scripts_ = std::move(recorded->scripts);
-        return std::move(recorded->changes);
-    }
-    std::vector<std::string> launch_scripts() override {
-        return of_conda_ ? launch_scripts_ : previous_.activation_scripts;
+        return recorded;
     }
 
     Result<std::string> packages() override {
@@ -188,7 +182,6 @@ private:
         context_.log_has_reason = false;
         return fail({.what = "the command failed",
                      .why = "exit code " + std::to_string(code),
-                     .where = {},
                      .hint = "Nothing was changed."});
     }
 
@@ -222,7 +215,6 @@ private:
     std::string python_name_;
     std::vector<conda::Channel> channels_;
     CondaContents contents_;
-    std::vector<std::string> launch_scripts_;
 };
 
 } // namespace

@@ -14,8 +14,6 @@ namespace containerize::environments {
 
 namespace {
 
-using launch::EnvironmentChange;
-
 /// Whether the symlink `path` below `root` leads out of `root`.
 bool leaves(const fs::path& root, const std::string& path, const fs::path& target) {
     const auto whole =
@@ -34,12 +32,7 @@ public:
         return {};
     }
 
-    Status install() override { return {}; }
-    Status compile() override { return {}; }
-
-    Result<std::vector<EnvironmentChange>> activation() override { return path_activation(); }
-
-    Result<std::string> packages() override { return std::string(); }
+    Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         auto stats =
@@ -48,8 +41,6 @@ public:
         if (stats) stats->left_out.insert(stats->left_out.begin(), left_out_.begin(), left_out_.end());
         return stats;
     }
-
-    [[nodiscard]] std::string python_name() const override { return {}; }
 
 private:
     Status pack_source() {

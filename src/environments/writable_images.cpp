@@ -30,9 +30,7 @@ Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<
 
 Status WritableImages::bind_upper(BuildContext& context) {
     const auto upper = context.staging / upper_name;
-    std::error_code failed;
-    fs::create_directory(upper, failed);
-    if (failed) return fail_errno("cannot create a staging directory", upper.string(), failed.value());
+    TRY(make_directories(upper, "cannot create a staging directory"));
     return context.space.bind(upper, context.prefix, context.prefix);
 }
 
@@ -40,9 +38,8 @@ Status WritableImages::bind_upper(BuildContext& context) {
 Status WritableImages::mount_without_overlay(BuildContext& context, const std::string& why) {
     if (interrupted()) return fail_interrupted();
     const auto program = find_program("fuse-overlayfs", search_path(context.inputs.environment));
-    const auto suits = program ? image::suits_fuse_overlay(images_) : Result<bool>(false);
-    if (!suits) return fail(Error(suits.error()));
-    if (*suits) {
+    const auto suits = TRY(program ? image::suits_fuse_overlay(images_) : Result<bool>(false));
+    if (suits) {
         auto mounted = context.space.mount_fuse_overlay(*program, images_, staging_, context.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;
@@ -74,9 +71,7 @@ Status WritableImages::copy_upper() const try {
 
 Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
-    std::error_code failed;
-    fs::create_directory(copy(), failed);
-    if (failed) return fail_errno("cannot create a staging directory", copy().string(), failed.value());
+    TRY(make_directories(copy(), "cannot create a staging directory"));
     TRY(image::unpack(images_, copy()));
     as_copied_ = TRY(image::take_snapshot(copy()));
     if (context.options.pre_install) TRY(copy_upper());

@@ -10,7 +10,6 @@
 #include "prefix/wrappers.h"
 #include "spec/spec.h"
 
-#include <cstdlib>
 #include <variant>
 
 #include <sys/stat.h>
@@ -99,8 +98,7 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
     TRY(choose_uv(options, inputs));
     // A base brings its own interpreters, which are looked up inside it.
     if (!inputs.requirements || options.settings.base.reference != "host") return {};
-    auto interpreter = TRY(pip::choose_interpreter(options.python, inputs.environment));
-    inputs.interpreter = std::move(interpreter);
+    inputs.interpreter = TRY(pip::choose_interpreter(options.python, inputs.environment));
     return pip::check_venv(inputs.interpreter, inputs.uv);
 }
 
@@ -135,8 +133,7 @@ Status read_surroundings(Inputs& inputs) {
 /// Checks that apply to every kind of build.
 Status check_rest(const BuildOptions& options, Inputs& inputs) {
     TRY(collect_files(options, inputs));
-    auto epoch = TRY(source_date_epoch());
-    inputs.source_date_epoch = epoch;
+    inputs.source_date_epoch = TRY(source_date_epoch());
     return check_staging(options.staging_parent, inputs.prefix);
 }
 
@@ -144,8 +141,7 @@ Status check_rest(const BuildOptions& options, Inputs& inputs) {
 Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<Located>& pip) {
     for (const auto& given : options.conda.requirements) {
         auto file = TRY(resolve(given));
-        std::error_code failed;
-        if (!fs::is_regular_file(file, failed))
+        if (!quiet::is_regular_file(file))
             return fail_input("cannot read the requirements", {}, given.string(),
                               "Give -r a file that you can read.");
         pip.push_back({.text = "-r " + file.string(), .where = "-r"});
@@ -204,17 +200,15 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     const auto choice = choice_of(options, inputs);
     TRY(spec::check_choice(format, inputs.spec, choice));
     if (const auto* read = std::get_if<spec::RequirementsReader>(&format.reader)) {
-        auto requirements = TRY((*read)(inputs.spec, inputs.working_directory));
-        inputs.requirements = std::move(requirements);
+        inputs.requirements = TRY((*read)(inputs.spec, inputs.working_directory));
         inputs.files = inputs.requirements->files;
         return refuse_conda_options(options, inputs.spec.string());
     }
     inputs.mode = "conda";
     TRY(refuse_pip_options(options, inputs.spec.string()));
     inputs.files = {inputs.spec};
-    auto config = options.conda.use_config ? conda::read_config(current_environment()) : conda::Config();
-    if (!config) return fail(std::move(config.error()));
-    inputs.conda_config = std::move(*config);
+    inputs.conda_config =
+        TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults());
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
@@ -223,8 +217,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs, inputs.conda->pip);
     }
-    auto locked = TRY(spec::read_locked(inputs.spec, kind, choice));
-    inputs.locked = std::move(locked);
+    inputs.locked = TRY(spec::read_locked(inputs.spec, kind, choice));
     return options.pre_install ? Status()
                                : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
 }
@@ -242,21 +235,17 @@ Result<Inputs> inputs_of_new(const BuildOptions& options) {
 } // namespace
 
 Result<Inputs> check_inputs(const BuildOptions& options) {
-    auto started = inputs_of_new(options);
-    if (!started) return started;
-    Inputs& inputs = *started;
+    auto inputs = TRY(inputs_of_new(options));
     TRY(read_spec(options, inputs));
     if (inputs.locked) TRY(read_more_requirements(options, inputs));
     TRY(collect_wrapper_paths(options, inputs));
     TRY(check_rest(options, inputs));
     TRY(choose_programs(options, inputs));
-    return started;
+    return inputs;
 }
 
 Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, bool mask) {
-    auto started = inputs_of_new(options);
-    if (!started) return started;
-    Inputs& inputs = *started;
+    auto inputs = TRY(inputs_of_new(options));
     inputs.wrap_source = TRY(resolve(source));
     if (mask) inputs.mask = inputs.wrap_source;
     inputs.mode = "wrapdisk";
@@ -278,21 +267,18 @@ Result<Inputs> check_wrap(const BuildOptions& options, const fs::path& source, b
         const bool on_disk = whole && is_below(*whole, inputs.wrap_source);
         given.push_back(on_disk ? whole->lexically_relative(inputs.wrap_source).string() : path);
     }
-    auto paths = TRY(prefix::check_wrapper_paths(given, inputs.prefix));
-    inputs.wrapper_paths = std::move(paths);
+    inputs.wrapper_paths = TRY(prefix::check_wrapper_paths(given, inputs.prefix));
     // A post-install script may create missing ones.
     for (const auto& path : inputs.wrapper_paths)
         if (path != "bin" && !options.post_install && !fs::exists(inputs.wrap_source / path, failed))
             return fail_input("the software has no such directory or program", path, source.string(),
                               "Give -w paths below the software's directory.");
     TRY(check_rest(options, inputs));
-    return started;
+    return inputs;
 }
 
 Result<Inputs> check_import(const BuildOptions& options, const fs::path& directory) {
-    auto started = inputs_of_new(options);
-    if (!started) return started;
-    Inputs& inputs = *started;
+    auto inputs = TRY(inputs_of_new(options));
     auto tykky = TRY(read_tykky_installation(directory));
     if (is_below(inputs.prefix, tykky.directory) || is_below(tykky.directory, inputs.prefix))
         return fail_input("the prefix and the tykky installation must not contain each other",
@@ -302,19 +288,16 @@ Result<Inputs> check_import(const BuildOptions& options, const fs::path& directo
     inputs.mask = tykky.path_inside;
     inputs.files = tykky.records;
     TRY(read_surroundings(inputs));
-    auto paths = TRY(prefix::check_wrapper_paths(tykky.wrapper_paths, inputs.prefix));
-    inputs.wrapper_paths = std::move(paths);
+    inputs.wrapper_paths = TRY(prefix::check_wrapper_paths(tykky.wrapper_paths, inputs.prefix));
     // tykky ignored missing paths as well.
     inputs.optional_wrapper_paths.assign(inputs.wrapper_paths.begin() + 1, inputs.wrapper_paths.end());
     inputs.tykky = std::move(tykky);
     TRY(check_rest(options, inputs));
-    return started;
+    return inputs;
 }
 
 Result<Inputs> check_wrap_container(const BuildOptions& options) {
-    auto started = inputs_of_new(options);
-    if (!started) return started;
-    Inputs& inputs = *started;
+    auto inputs = TRY(inputs_of_new(options));
     inputs.mode = "wrapcont";
     inputs.wrapper_paths = {"bin"};
     for (const auto& path : options.wrapper_paths) {
@@ -330,7 +313,7 @@ Result<Inputs> check_wrap_container(const BuildOptions& options) {
             "Give the container's directories that hold the programs, such as -w /usr/local/bin.");
     TRY(read_surroundings(inputs));
     TRY(check_rest(options, inputs));
-    return started;
+    return inputs;
 }
 
 Result<Inputs> check_update(const BuildOptions& options, const manifest::Manifest& previous) {

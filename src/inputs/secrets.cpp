@@ -21,16 +21,9 @@ namespace {
 constexpr std::uint64_t largest_file = 1U << 20U;
 constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 
-void remember_file(const fs::path& file) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) return;
-    if (const auto text = read_file(file, largest_file)) remember_secrets_in(*text);
-}
-
-void remember_netrc(const fs::path& file) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) return;
-    if (const auto text = read_file(file, largest_file)) remember_secrets_of_netrc(*text);
+void remember_file(const fs::path& file, void (*remember)(std::string_view) = remember_secrets_in) {
+    if (!quiet::is_regular_file(file)) return;
+    if (const auto text = read_file(file, largest_file)) remember(*text);
 }
 
 /// Updates the size and checksum of another metadata file in RECORD.
@@ -115,10 +108,11 @@ void remember_configured_secrets(const Environment& environment) {
         if (const auto file = variable(environment, name); !file.empty()) remember_file(file);
     for (const char* file : {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml", "/etc/gitconfig"})
         remember_file(file);
-    if (const auto netrc = variable(environment, "NETRC"); !netrc.empty()) remember_netrc(netrc);
+    if (const auto netrc = variable(environment, "NETRC"); !netrc.empty())
+        remember_file(netrc, remember_secrets_of_netrc);
     const fs::path home = variable(environment, "HOME");
     if (!home.is_absolute()) return;
-    remember_netrc(home / ".netrc");
+    remember_file(home / ".netrc", remember_secrets_of_netrc);
     const fs::path given = variable(environment, "XDG_CONFIG_HOME");
     for (const auto& configuration : {home / ".config", given})
         for (const char* file : {"pip/pip.conf", "uv/uv.toml", "git/config", "git/credentials"})

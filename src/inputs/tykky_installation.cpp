@@ -64,8 +64,7 @@ Status refuse_container(const YamlFile& settings, const TykkyInstallation& tykky
 }
 
 Status read_mode(const YamlFile& settings, TykkyInstallation& tykky) {
-    auto mode = TRY(required(settings, "mode"));
-    tykky.mode = std::move(mode);
+    tykky.mode = TRY(required(settings, "mode"));
     tykky.container = text_of(settings, "container_src");
     const auto isolated = text_of(settings, "isolate");
     tykky.isolated = isolated == "true" || isolated == "yes";
@@ -150,9 +149,8 @@ void list_records(TykkyInstallation& tykky) {
 Result<TykkyInstallation> read_tykky_installation(const fs::path& directory) {
     TykkyInstallation tykky;
     tykky.directory = TRY(resolve(directory));
-    std::error_code failed;
     for (const char* name : {settings_name, script_name})
-        if (!fs::is_regular_file(tykky.directory / name, failed))
+        if (!quiet::is_regular_file(tykky.directory / name))
             return no_tykky(directory, "it has no " + std::string(name));
     auto settings = TRY(YamlFile::read(tykky.directory / settings_name));
     if (!settings.root().IsMap())

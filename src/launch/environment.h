@@ -14,6 +14,7 @@ struct EnvironmentChange {
     Kind kind = Kind::set;
     std::string name;
     std::string value; ///< for prepend and append: ':'-separated elements, moved if present
+    bool operator==(const EnvironmentChange&) const = default;
 };
 
 /// Replaces "${prefix}" in the changes of a manifest by `prefix`.

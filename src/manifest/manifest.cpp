@@ -182,18 +182,20 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix) {
                                       : "Move it back: `" + back + "`."});
 }
 
-std::unexpected<Error> no_installation(const std::filesystem::path& directory) {
-    // Inside a session, the environment itself is mounted at that path.
-    const bool inside = value_of("CONTAINERIZE_PREFIX") != nullptr;
-    return fail_input("this is not an installation", {}, directory.string(),
-                      inside
-                          ? "You may be inside an installation (`containerize shell`, `run`). Leave it first."
-                          : "Give a directory that `containerize new --prefix` created.");
-}
-
 bool is_installation(const std::filesystem::path& directory) {
     struct stat info {};
     return stat((directory / launch::manifest_name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Result<std::filesystem::path> resolve_installation(const std::filesystem::path& directory) {
+    auto found = TRY(resolve(directory));
+    if (is_installation(found)) return found;
+    // Inside a session, the environment itself is mounted at that path.
+    const bool inside = value_of("CONTAINERIZE_PREFIX") != nullptr;
+    return fail_input("this is not an installation", {}, found.string(),
+                      inside
+                          ? "You may be inside an installation (`containerize shell`, `run`). Leave it first."
+                          : "Give a directory that `containerize new --prefix` created.");
 }
 
 namespace {

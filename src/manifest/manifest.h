@@ -69,8 +69,8 @@ Status check_first_path(const Manifest& manifest, const std::string& prefix);
 
 /// Whether `directory` is an installation.
 bool is_installation(const std::filesystem::path& directory);
-/// The input error for a directory that is none.
-std::unexpected<Error> no_installation(const std::filesystem::path& directory);
+/// Its path, resolved. Fails with an input error if it is none.
+Result<std::filesystem::path> resolve_installation(const std::filesystem::path& directory);
 /// The installation that `program` (a wrapper, or a link to one) belongs to; empty if it is not our wrapper.
 std::filesystem::path installation_of_program(const std::filesystem::path& program);
 

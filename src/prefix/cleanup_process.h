@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "core/fd.h"
-#include "core/staging.h"
 
 #include <filesystem>
 #include <string>

@@ -1,7 +1,10 @@
 #include "prefix/module_files.h"
 
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "launch/manifest_name.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -9,22 +12,17 @@ namespace containerize::prefix {
 
 namespace {
 
+std::string quoted(std::string text, std::string_view special) {
+    std::ranges::replace(text, '\n', ' ');
+    return "\"" + escaped(text, special) + "\"";
+}
+
 std::string lua_quoted(const std::string& text) {
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        quoted += c == '\n' ? ' ' : c;
-    }
-    return quoted + "\"";
+    return quoted(text, "\"\\");
 }
 
 std::string tcl_quoted(const std::string& text) {
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\' || c == '$' || c == '[' || c == ']' || c == '{' || c == '}') quoted += '\\';
-        quoted += c == '\n' ? ' ' : c;
-    }
-    return quoted + "\"";
+    return quoted(text, "\"\\$[]{}");
 }
 
 std::string description(const ModuleRequest& request) {
@@ -78,9 +76,7 @@ std::string tcl(const ModuleRequest& request) {
 } // namespace
 
 Status write_module_files(const std::filesystem::path& directory, const ModuleRequest& request) {
-    std::error_code failed;
-    fs::create_directories(directory, failed);
-    if (failed) return fail_errno("cannot create a directory", directory.string(), failed.value());
+    TRY(make_directories(directory));
     const auto name = request.prefix.filename().string();
     TRY(write_file(directory / (name + ".lua"), lua(request)));
     return write_file(directory / name, tcl(request));

@@ -8,7 +8,6 @@
 #include "util/user_text.h"
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -66,8 +65,7 @@ bool is_left_by_us(const fs::path& assembly) {
 
 std::set<std::string> listed_names(const fs::path& assembly) {
     std::set<std::string> names;
-    const auto text = read_file(assembly / names_to_come);
-    std::istringstream lines(text ? *text : std::string());
+    std::istringstream lines(read_file(assembly / names_to_come).value_or(""));
     for (std::string name; std::getline(lines, name);)
         if (!name.empty() && name != "." && name != ".." && !name.contains('/')) names.insert(name);
     return names;
@@ -158,19 +156,16 @@ std::unexpected<Error> locked_by_another(const fs::path& prefix, const Fd& direc
     // An existing installation can only be locked by a command that changes it.
     if (manifest::is_installation(prefix))
         return fail({.what = "another command is changing this installation" + holder_of(directory),
-                     .why = {},
                      .where = prefix.string(),
                      .hint = "Wait for it to end."});
     return fail({.what = "another build is using this prefix" + holder_of(directory),
-                 .why = {},
                  .where = prefix.string(),
                  .hint = "Wait for it to end, or choose another prefix."});
 }
 
 // Returns whether the directory had to be made.
 Result<bool> make_directory(const fs::path& directory, CleanupProcess& cleanup) {
-    std::error_code failed;
-    if (fs::exists(directory, failed)) return false;
+    if (quiet::exists(directory)) return false;
     cleanup.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
     if (mkdir(directory.c_str(), 0777) == 0) return true;
     if (errno != EEXIST) return cannot_lock("cannot create the directory", directory);
@@ -189,8 +184,7 @@ bool is_same(const Fd& fd, const fs::path& path) {
 
 Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) {
     std::vector<fs::path> missing;
-    std::error_code failed;
-    for (auto one = prefix.parent_path(); !fs::exists(one, failed); one = one.parent_path())
+    for (auto one = prefix.parent_path(); !quiet::exists(one); one = one.parent_path())
         missing.insert(missing.begin(), one);
     for (const auto& directory : missing)
         TRY(make_directory(directory, cleanup));

@@ -15,7 +15,6 @@
 #include <random>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -48,11 +47,9 @@ Status move_files(const fs::path& from, const fs::path& to) {
     std::error_code failed;
     fs::create_directories(to, failed);
     for (const auto& entry : entries_in(from, failed)) {
-        if (fs::is_directory(entry.symlink_status())) {
-            TRY(move_files(entry.path(), to / entry.path().filename()));
-        } else if (auto moved = move(entry.path(), to / entry.path().filename()); !moved) {
-            return moved;
-        }
+        const auto target = to / entry.path().filename();
+        TRY(fs::is_directory(entry.symlink_status()) ? move_files(entry.path(), target)
+                                                     : move(entry.path(), target));
     }
     if (failed) return fail_errno("cannot move into place", to.string(), failed.value());
     return {};
@@ -184,9 +181,8 @@ void note(const Status& done) {
 Status add_record_links(const Publication& publication) {
     const auto state = state_directory(publication.manifest.state);
     const auto share = publication.assembly / share_name;
+    TRY(make_directories(share));
     std::error_code failed;
-    fs::create_directories(share, failed);
-    if (failed) return fail_errno("cannot create a directory", share.string(), failed.value());
     for (const auto& holder : {publication.assembly, publication.lock.prefix})
         for (const auto& name : names_in(holder / state)) {
             if (name == launch::manifest_name) continue;
@@ -203,8 +199,7 @@ Status write_manifest(const Publication& publication) {
     const auto state = assembly / state_directory(publication.manifest.state);
     const auto text = to_text(publication.manifest);
     TRY(write_file(assembly / launch::manifest_name, text));
-    std::error_code failed;
-    if (fs::exists(state, failed)) TRY(write_file(state / launch::manifest_name, text));
+    if (quiet::exists(state)) TRY(write_file(state / launch::manifest_name, text));
     if (const auto root = root::root_name(publication.manifest); !root.empty())
         TRY(write_file(assembly / launch::root_file, root));
     TRY(add_record_links(publication));
@@ -231,32 +226,31 @@ Status move_new_files(const Publication& publication) {
         TRY(sync_directory((prefix / image.file).parent_path()));
     }
     // Old and new launchers do the same, so a mixture is harmless.
-    Status done = move_files(assembly / "libexec", prefix / "libexec");
+    TRY(move_files(assembly / "libexec", prefix / "libexec"));
     for (const auto& path : publication.manifest.wrapper_paths)
-        if (done) done = move_files(assembly / path, prefix / path);
+        TRY(move_files(assembly / path, prefix / path));
     const auto state = state_directory(publication.manifest.state);
     const auto manifest_of_state = assembly / "state.json";
-    if (done && fs::exists(assembly / state, failed)) {
+    if (fs::exists(assembly / state, failed)) {
         // A state without a manifest does not count, so it counts only once it is the current one.
-        done = move(assembly / state / launch::manifest_name, manifest_of_state);
+        TRY(move(assembly / state / launch::manifest_name, manifest_of_state));
         fs::create_directories((prefix / state).parent_path(), failed);
-        if (done) done = move(assembly / state, prefix / state);
-        if (done) done = sync_directory((prefix / state).parent_path());
+        TRY(move(assembly / state, prefix / state));
+        TRY(sync_directory((prefix / state).parent_path()));
     }
-    if (done) done = sync_directory(prefix);
-    if (done) done = move(assembly / launch::manifest_name, prefix / launch::manifest_name);
-    if (done && fs::exists(manifest_of_state, failed)) {
+    TRY(sync_directory(prefix));
+    TRY(move(assembly / launch::manifest_name, prefix / launch::manifest_name));
+    if (fs::exists(manifest_of_state, failed)) {
         fs::rename(manifest_of_state, prefix / state / launch::manifest_name, failed);
         fs::remove(manifest_of_state, failed);
     }
-    return done;
+    return {};
 }
 
 /// The current state lacks its manifest if the command that published it was killed right then.
 void complete_current_state(const fs::path& prefix, const Manifest& current) {
     const auto state = prefix / state_directory(current.state);
-    std::error_code failed;
-    if (!fs::is_directory(state, failed) || fs::exists(state / launch::manifest_name, failed)) return;
+    if (!quiet::is_directory(state) || quiet::exists(state / launch::manifest_name)) return;
     note(write_file(state / launch::manifest_name, to_text(current)));
 }
 
@@ -302,7 +296,9 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
 
 } // namespace
 
-Status check_room(const PrefixLock& lock, std::uint64_t bytes) {
+Status check_room(const PrefixLock& lock, std::uint64_t image_bytes) {
+    constexpr std::uint64_t allowance = 8U << 20U; // the rest is small compared with an image
+    const auto bytes = image_bytes + allowance;
     const auto room = available_bytes(lock.prefix);
     if (!room || *room >= bytes) return {};
     return fail({.what = "there is not enough space for the installation",
@@ -382,9 +378,7 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
     struct stat info {};
     if (stat(image.c_str(), &info) != 0) return fail_errno("cannot examine the image", image.string());
     const fs::path place = assembly / entry.file;
-    std::error_code failed;
-    fs::create_directories(place.parent_path(), failed);
-    if (failed) return fail_errno("cannot create a directory", place.parent_path().string(), failed.value());
+    TRY(make_directories(place.parent_path()));
     entry.size = static_cast<std::uint64_t>(info.st_size);
     entry.sha256 = TRY(filesystem_type(place) == "lustre" ? add_striped(image, entry.size, place, progress)
                        : image_is == ImageIs::of_others   ? copy_file_synced(image, place, progress)

@@ -14,8 +14,9 @@
 
 namespace containerize::prefix {
 
-/// Fails if the prefix's filesystem has no room for `bytes`. Call it before anything is copied there.
-Status check_room(const PrefixLock& lock, std::uint64_t bytes);
+/// Fails if the prefix's filesystem has no room for images of this size and the rest of an installation. Call
+/// it before anything is copied there.
+Status check_room(const PrefixLock& lock, std::uint64_t image_bytes);
 
 /// Removes what killed builds of this prefix left behind when their cleanup process was killed, too.
 void remove_leftovers(const PrefixLock& lock);

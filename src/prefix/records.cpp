@@ -74,9 +74,7 @@ std::string log_directory_name() {
 } // namespace
 
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
-    std::error_code failed;
-    fs::create_directories(share / "inputs", failed);
-    if (failed) return fail_errno("cannot create a directory", share.string(), failed.value());
+    TRY(make_directories(share / "inputs"));
     nlohmann::json listed = nlohmann::json::array();
     std::map<std::string, int> used;
     for (const auto& file : records.inputs) {

@@ -36,8 +36,7 @@ Result<std::vector<unsigned>> numbers_in(const fs::path& prefix) {
 
 /// Whether a manifest exists but cannot be read now. Its state must not be taken for missing and removed.
 bool is_unreadable(const fs::path& manifest) {
-    std::error_code failed;
-    return fs::exists(manifest, failed) && !read_file(manifest);
+    return quiet::exists(manifest) && !read_file(manifest);
 }
 
 /// The number of the ancestor without a parent; 0 if a state in between is missing.
@@ -71,10 +70,9 @@ std::string layer_file(unsigned state) {
 
 Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
     auto current = TRY(manifest::read_manifest(prefix));
-    const auto numbers = numbers_in(prefix);
-    if (!numbers) return fail(Error(numbers.error()));
+    const auto numbers = TRY(numbers_in(prefix));
     std::vector<Manifest> states;
-    for (const unsigned number : *numbers) {
+    for (const unsigned number : numbers) {
         auto state =
             number == current.state ? current : manifest::read_manifest(prefix / state_directory(number));
         if (!state && is_unreadable(prefix / state_directory(number) / launch::manifest_name))
@@ -90,15 +88,13 @@ Result<std::vector<Manifest>> read_states(const fs::path& prefix) {
 }
 
 Result<unsigned> next_state(const fs::path& prefix) {
-    const auto numbers = numbers_in(prefix);
-    if (!numbers) return fail(Error(numbers.error()));
+    const auto numbers = TRY(numbers_in(prefix));
     const auto current = manifest::read_manifest(prefix);
-    return std::max(numbers->empty() ? 0 : numbers->back(), current ? current->state : 0) + 1;
+    return std::max(numbers.empty() ? 0 : numbers.back(), current ? current->state : 0) + 1;
 }
 
 Result<manifest::Manifest> read_unmoved(const std::string& given) {
-    auto prefix = TRY(resolve(given));
-    if (!manifest::is_installation(prefix)) return manifest::no_installation(prefix);
+    auto prefix = TRY(manifest::resolve_installation(given));
     auto manifest = TRY(manifest::read_manifest(prefix));
     if (manifest.prefix == prefix) return manifest;
     return fail_input("an installation that was moved cannot be updated",

@@ -19,10 +19,7 @@ bool make_striped_directory(const fs::path& directory, unsigned stripes, const E
     if (!fs::create_directory(directory, failed)) return false;
     const auto done =
         run({.argv = {*lfs, "setstripe", "-c", std::to_string(stripes), "-S", "16M", directory.string()},
-             .environment = environment,
-             .working_directory = {},
-             .in_child = {},
-             .on_line = {}});
+             .environment = environment});
     if (done && done->ok()) return true;
     log::detail("the image is not striped: " + (done ? "lfs failed" : to_string(done.error())));
     fs::remove(directory, failed);

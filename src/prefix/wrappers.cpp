@@ -63,9 +63,7 @@ EntryKind kind_of(const fs::path& entry, const WrapperRequest& request) {
 // so that an update writes only what changed.
 Status add_program(const fs::path& program, const fs::path& name, const WrapperRequest& request) {
     const fs::path to = request.output / name;
-    std::error_code failed;
-    fs::create_directories(to.parent_path(), failed);
-    if (failed) return fail_errno("cannot create a directory", to.parent_path().string(), failed.value());
+    TRY(make_directories(to.parent_path()));
     const fs::path existing = request.existing / name;
     if (!request.existing.empty() && same_content(program, existing) &&
         link(existing.c_str(), to.c_str()) == 0)
@@ -127,9 +125,8 @@ Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& re
                                                         const std::vector<std::string>& optional) {
     std::vector<std::string> directories;
     for (const auto& path : request.paths) {
-        std::error_code failed;
         // Software of another layout may have no "bin".
-        if (path == "bin" || fs::is_directory(real_directory(path, request), failed)) {
+        if (path == "bin" || quiet::is_directory(real_directory(path, request))) {
             directories.push_back(path);
         } else if (kind_of(request.root / path, request) == EntryKind::command) {
             TRY(link_program(path, request));
@@ -186,17 +183,14 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
 }
 
 Status add_session(const WrapperRequest& request) {
-    if (auto added = add_program(request.libexec / "session", "libexec/containerize-session", request);
-        !added)
-        return added;
+    TRY(add_program(request.libexec / "session", "libexec/containerize-session", request));
     // A hard link to the session program; a command of this name in the environment wins.
     const fs::path helper = request.output / "bin/containerize-rank";
     if (link((request.output / "libexec/containerize-session").c_str(), helper.c_str()) != 0 &&
         errno != EEXIST && symlink("../libexec/containerize-session", helper.c_str()) != 0)
         return fail_errno("cannot create a wrapper", helper.string());
     const fs::path mark = request.root / "pyvenv.cfg";
-    std::error_code missing;
-    if (!fs::exists(mark, missing)) return {};
+    if (!quiet::exists(mark)) return {};
     return copy_file_with_mode(mark, request.output / "pyvenv.cfg", request.umask_bits);
 }
 

@@ -40,16 +40,6 @@ std::vector<cli::OptionText> options_of(const CLI::App& command) {
     return options;
 }
 
-/// `text` with a backslash before each of `special`.
-std::string escaped(std::string_view text, std::string_view special) {
-    std::string result;
-    for (const char c : text) {
-        if (special.find(c) != special.npos) result += '\\';
-        result += c;
-    }
-    return result;
-}
-
 /// Always quoted, by the rules of sh.
 std::string quoted(std::string text) {
     replace_all(text, "'", "'\\''");

@@ -68,7 +68,7 @@ Status run(const fs::path& source, const fs::path& build) {
           Shell{"completion.fish", "share/fish/vendor_completions.d", "containerize.fish", table_for_fish}}) {
         auto page = TRY(completion(source / shell.script, shell.file, shell.table, programs));
         const fs::path directory = build / shell.directory;
-        if (auto done = write_all(directory, {page}); !done) return done;
+        TRY(write_all(directory, {page}));
         // bash and fish look for a file with the command's name. In zsh, the file itself says what it is for.
         for (const auto name : std::vector(names.begin() + 1, names.end()))
             if (std::string_view(shell.file).starts_with("containerize"))

@@ -109,7 +109,7 @@ std::string value_of_kind(const config::KeyInfo& key) {
     std::vector<std::string> choices;
     for (const auto& choice : CLI::detail::split(std::string(key.choices), ','))
         choices.push_back(code(choice));
-    return cli::alternatives(choices);
+    return listed(choices);
 }
 
 std::string configuration_keys_page() {

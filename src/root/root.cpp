@@ -172,7 +172,6 @@ private:
 
     static std::unexpected<Error> no_target(const std::string& target) {
         return fail({.what = "the target of the bind does not exist",
-                     .why = {},
                      .where = target,
                      .hint = "It is not created in a directory of the host. Create it yourself, or bind to "
                              "another path."});
