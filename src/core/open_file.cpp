@@ -16,7 +16,7 @@ Result<Fd> open_regular(const std::filesystem::path& path, int flags) {
     if (S_ISDIR(info.st_mode)) return fail_errno(what, path.string(), EISDIR);
     const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
     if (!S_ISREG(info.st_mode) && !is_null)
-        return fail({.what = what, .why = "it is not a regular file", .where = path.string(), .hint = {}});
+        return fail({.what = what, .why = "it is not a regular file", .where = path.string()});
     // Reads may block: a filesystem may have the content on a tape.
     if (fcntl(file.get(), F_SETFL, 0) != 0) return fail_errno(what, path.string());
     return file;

@@ -69,7 +69,6 @@ Result<fs::path> default_parent() {
     }
     return fail({.what = "there is no usable directory to build in",
                  .why = std::move(reasons),
-                 .where = {},
                  .hint = "Choose a directory on a local disk of this node with --tmpdir."});
 }
 
@@ -114,13 +113,6 @@ Result<Staging> Staging::create(const fs::path& parent) {
 
 Staging::Staging(Staging&& other) noexcept
     : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)), kept_(other.kept_) {}
-
-Staging& Staging::operator=(Staging&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(lock_, other.lock_);
-    std::swap(kept_, other.kept_);
-    return *this;
-}
 
 Staging::~Staging() {
     // What cannot be removed now is left to the next sweep: a destructor cannot report errors.

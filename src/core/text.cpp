@@ -30,6 +30,14 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     }
 }
 
+std::optional<std::string_view> take_until(std::string_view& text, char end) {
+    const auto at = text.find(end);
+    if (at == text.npos) return std::nullopt;
+    const auto part = text.substr(0, at);
+    text.remove_prefix(at + 1);
+    return part;
+}
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     std::string result;
     std::size_t done = 0;
@@ -47,6 +55,16 @@ std::string listed(std::span<const std::string> words, std::string_view last) {
     for (std::size_t i = 0; i < words.size(); ++i)
         text.append(i == 0 ? "" : i + 1 < words.size() ? ", " : last).append(words[i]);
     return text;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words, char* const* more) {
+    std::vector<char*> pointers;
+    for (auto& word : words)
+        pointers.push_back(word.data());
+    for (; more != nullptr && *more != nullptr; ++more)
+        pointers.push_back(*more);
+    pointers.push_back(nullptr);
+    return pointers;
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -19,6 +19,9 @@ std::string_view trimmed(std::string_view text);
 /// The parts between the separators; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+/// Takes the part of `text` before `end`, and skips `end`; nullopt if there is none.
+std::optional<std::string_view> take_until(std::string_view& text, char end);
+
 /// The texts with a separator between them.
 template<class Texts>
 std::string joined(const Texts& texts, std::string_view separator) {
@@ -47,6 +50,10 @@ void replace_all(std::string& text, std::string_view from, std::string_view to);
 
 /// "a, b or c".
 std::string listed(std::span<const std::string> words, std::string_view last = " or ");
+
+/// For execve(): pointers to the words, then those of `more`, which ends with a null pointer, and a null
+/// pointer. Valid as long as both.
+std::vector<char*> pointers_to(std::vector<std::string>& words, char* const* more = nullptr);
 
 /// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);

@@ -30,8 +30,8 @@ struct TreeEntry {
 struct TreeEntries {
     std::filesystem::path root;
     Attributes attributes_of_root;
-    std::vector<TreeEntry> entries;    ///< depth first, each directory sorted by the bytes of the names
-    std::vector<std::string> left_out; ///< what no image holds: sockets, pipes, devices
+    std::vector<TreeEntry> entries = {};    ///< depth first, each directory sorted by the bytes of the names
+    std::vector<std::string> left_out = {}; ///< what no image holds: sockets, pipes, devices
 };
 
 /// Lists a tree, with modes made fit for sharing (mode_for_sharing). It may be the upper directory of an

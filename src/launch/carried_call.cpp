@@ -8,8 +8,6 @@
 #include <array>
 #include <climits>
 #include <csignal>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -141,7 +139,6 @@ Result<std::optional<CarriedCall>> resume_call() {
     auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
         return fail({.what = "the container runtime did not pass on the program to run",
-                     .why = {},
                      .where = std::string(call_variable.name()) + "=" + text,
                      .hint = "If you have set this variable yourself, unset it."});
     change_directory(*call);

@@ -1,9 +1,7 @@
 // Fields that end with a NUL byte: the format of launch plans and of calls that are passed on.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
+#include "core/text.h"
 
 namespace containerize::launch {
 
@@ -13,11 +11,7 @@ inline void put(std::string& bytes, std::string_view field) {
 
 /// Removes the first field from `bytes` and returns it; nullopt if none is complete.
 inline std::optional<std::string_view> take_field(std::string_view& bytes) {
-    const auto end = bytes.find('\0');
-    if (end == std::string_view::npos) return std::nullopt;
-    const auto field = bytes.substr(0, end);
-    bytes.remove_prefix(end + 1);
-    return field;
+    return take_until(bytes, '\0');
 }
 
 } // namespace containerize::launch

@@ -1,12 +1,9 @@
 #include "launch/launch_plan.h"
 
 #include "launch/fields.h"
-#include "launch/manifest_name.h"
 #include "launch/root_key.h"
 
 #include <cstdio>
-
-#include <sys/stat.h>
 
 namespace containerize::launch {
 
@@ -81,11 +78,6 @@ std::string manifest_identity(const struct stat& manifest) {
                   static_cast<unsigned long long>(manifest.st_ctim.tv_sec),
                   static_cast<unsigned long>(manifest.st_ctim.tv_nsec));
     return text;
-}
-
-std::string manifest_identity(const std::string& prefix) {
-    struct stat info {};
-    return stat((prefix + "/" + manifest_name).c_str(), &info) == 0 ? manifest_identity(info) : std::string();
 }
 
 std::string manifest_identity(int directory) {

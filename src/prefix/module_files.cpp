@@ -1,7 +1,7 @@
 #include "prefix/module_files.h"
 
 #include "core/filesystem.h"
-#include "launch/manifest_name.h"
+#include "launch/launch_plan.h"
 
 #include <fmt/format.h>
 
