@@ -162,15 +162,14 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
 
 // The tables are at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
 // read fetches them all, about a megabyte for 50,000 files.
-std::expected<Reader::Tables, int> Reader::read_tables() {
-    const std::uint64_t base = super_.inode_table_start;
-    Tables tables{.start = base, .bytes = std::vector<std::byte>(super_.bytes_used - base)};
-    TRY(source_.read(base, tables.bytes));
+std::expected<std::vector<std::byte>, int> Reader::read_tables() {
+    std::vector<std::byte> tables(super_.bytes_used - super_.inode_table_start);
+    TRY(source_.read(super_.inode_table_start, tables));
     return tables;
 }
 
-std::expected<void, int> Reader::load_tables(const Tables& tables) {
-    const std::uint64_t base = tables.start;
+std::expected<void, int> Reader::load_tables(std::span<const std::byte> tables) {
+    const std::uint64_t base = super_.inode_table_start;
     // The listings end at the first block of the next table, which that table's index names first.
     std::uint64_t listings_end = super_.bytes_used;
     for (const std::uint64_t index :
@@ -180,13 +179,13 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
             return std::unexpected(EIO);
         if (index == super_.fragment_table_start && super_.fragment_entry_count == 0) continue;
         std::uint64_t first = 0;
-        std::memcpy(&first, tables.bytes.data() + (index - base), sizeof first);
+        std::memcpy(&first, tables.data() + (index - base), sizeof first);
         if (first < super_.directory_table_start) return std::unexpected(EIO);
         listings_end = std::min(listings_end, first);
     }
     const auto load = [&](std::unique_ptr<MetadataTable>& table, std::uint64_t from,
                           std::uint64_t to) -> std::expected<void, int> {
-        const auto begin = tables.bytes.begin() + static_cast<std::ptrdiff_t>(from - base);
+        const auto begin = tables.begin() + static_cast<std::ptrdiff_t>(from - base);
         table = TRY(MetadataTable::create(
             std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from)), *decompressor_));
         return {};
@@ -204,7 +203,7 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
         return std::unexpected(EIO);
     sqfs_xattr_id_table_t header;
     std::uint64_t first = 0;
-    const auto* at = tables.bytes.data() + (super_.xattr_id_table_start - base);
+    const auto* at = tables.data() + (super_.xattr_id_table_start - base);
     std::memcpy(&header, at, sizeof header);
     std::memcpy(&first, at + sizeof header, sizeof first);
     if (header.xattr_table_start < base || header.xattr_table_start > first || first > super_.bytes_used)
@@ -216,27 +215,27 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
 }
 
 template<class Entry>
-std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& tables, std::uint64_t index,
-                                                             std::size_t count) {
+std::expected<std::vector<Entry>, int> Reader::indexed_table(std::span<const std::byte> tables,
+                                                             std::uint64_t index, std::size_t count) {
     constexpr std::size_t entries_per_block = metadata_block_size / sizeof(Entry);
-    const std::span<const std::byte> bytes = tables.bytes;
-    const std::size_t index_start = index - tables.start;
+    const std::uint64_t base = super_.inode_table_start;
+    const std::size_t index_start = index - base;
     const std::size_t blocks = (count + entries_per_block - 1) / entries_per_block;
-    if (count > most_entries || blocks > (bytes.size() - index_start) / sizeof(std::uint64_t))
+    if (count > most_entries || blocks > (tables.size() - index_start) / sizeof(std::uint64_t))
         return std::unexpected(EIO);
 
     std::vector<Entry> table;
     MetadataBlock block;
     // The blocks must follow each other: one that the index names a thousand times would take a thousand
     // times its size in memory.
-    std::uint64_t least = tables.start;
+    std::uint64_t least = base;
     for (std::size_t i = 0; i < blocks; ++i) {
         std::uint64_t position = 0;
-        std::memcpy(&position, bytes.data() + index_start + i * sizeof position, sizeof position);
+        std::memcpy(&position, tables.data() + index_start + i * sizeof position, sizeof position);
         if (position < least) return std::unexpected(EIO);
-        auto end = position - tables.start;
-        TRY(read_block(bytes, end, *decompressor_, block));
-        least = tables.start + end;
+        auto end = position - base;
+        TRY(read_block(tables, end, *decompressor_, block));
+        least = base + end;
         const std::size_t entries = std::min(entries_per_block, count - table.size());
         if (entries * sizeof(Entry) > block.size) return std::unexpected(EIO);
         const std::size_t before = table.size();
@@ -294,70 +293,71 @@ std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, 
     auto cursor = TRY(inodes_->at(reference >> 16U, reference & 0xFFFFU));
     const auto head = TRY(cursor.read<sqfs_inode_t>());
     if (head.type < SQFS_INODE_DIR || head.type > SQFS_INODE_EXT_SOCKET) return std::unexpected(EIO);
-    const bool extended = head.type > basic_types;
-    const unsigned type = extended ? head.type - basic_types : head.type;
+    const unsigned type = head.type > basic_types ? head.type - basic_types : head.type;
     inode.mode = type_bits[type] | (head.mode & 07777U);
     inode.number = head.inode_number;
     inode.mtime = head.mod_time;
 
-    // Each case reads its own structure; `take` fails if the table is too short for it.
-    const auto take = [&cursor]<class Field>(auto&& use) -> std::expected<void, int> {
-        auto field = TRY(cursor.read<Field>());
-        use(field);
-        return {};
+    const auto take_directory = [&inode](const auto& directory) {
+        inode.nlink = directory.nlink;
+        inode.size = directory.size;
+        inode.listing_block = directory.start_block;
+        inode.listing_offset = directory.offset;
+        inode.listing_size =
+            directory.size < listing_extra ? 0 : static_cast<std::uint32_t>(directory.size) - listing_extra;
     };
-    std::expected<void, int> done;
-    switch (type) {
+    switch (head.type) {
     case SQFS_INODE_DIR: {
-        const auto use = [&](const auto& dir) {
-            inode.nlink = dir.nlink;
-            if constexpr (requires { dir.xattr_idx; }) inode.xattrs = dir.xattr_idx;
-            inode.size = dir.size;
-            inode.listing_block = dir.start_block;
-            inode.listing_offset = dir.offset;
-            inode.listing_size =
-                dir.size < listing_extra ? 0 : static_cast<std::uint32_t>(dir.size) - listing_extra;
-        };
-        done = extended ? take.operator()<sqfs_inode_dir_ext_t>(use) : take.operator()<sqfs_inode_dir_t>(use);
-        break;
+        const auto directory = TRY(cursor.read<sqfs_inode_dir_t>());
+        take_directory(directory);
+        return cursor;
     }
-    case SQFS_INODE_FILE:
-        if (extended)
-            done = take.operator()<sqfs_inode_file_ext_t>([&](const auto& file) {
-                inode.nlink = file.nlink;
-                inode.xattrs = file.xattr_idx;
-                inode.size = file.file_size;
-                inode.data_start = file.blocks_start;
-                inode.fragment = file.fragment_idx;
-                inode.fragment_offset = file.fragment_offset;
-            });
-        else
-            done = take.operator()<sqfs_inode_file_t>([&](const auto& file) {
-                inode.size = file.file_size;
-                inode.data_start = file.blocks_start;
-                inode.fragment = file.fragment_index;
-                inode.fragment_offset = file.fragment_offset;
-            });
-        break;
+    case SQFS_INODE_EXT_DIR: {
+        const auto directory = TRY(cursor.read<sqfs_inode_dir_ext_t>());
+        take_directory(directory);
+        inode.xattrs = directory.xattr_idx;
+        return cursor;
+    }
+    case SQFS_INODE_FILE: {
+        const auto file = TRY(cursor.read<sqfs_inode_file_t>());
+        inode.size = file.file_size;
+        inode.data_start = file.blocks_start;
+        inode.fragment = file.fragment_index;
+        inode.fragment_offset = file.fragment_offset;
+        return cursor;
+    }
+    case SQFS_INODE_EXT_FILE: {
+        const auto file = TRY(cursor.read<sqfs_inode_file_ext_t>());
+        inode.nlink = file.nlink;
+        inode.xattrs = file.xattr_idx;
+        inode.size = file.file_size;
+        inode.data_start = file.blocks_start;
+        inode.fragment = file.fragment_idx;
+        inode.fragment_offset = file.fragment_offset;
+        return cursor;
+    }
     case SQFS_INODE_SLINK:
-        done = take.operator()<sqfs_inode_slink_t>([&](const auto& link) {
-            inode.nlink = link.nlink;
-            inode.size = link.target_size;
-        });
-        break;
+    case SQFS_INODE_EXT_SLINK: {
+        const auto link = TRY(cursor.read<sqfs_inode_slink_t>());
+        inode.nlink = link.nlink;
+        inode.size = link.target_size;
+        return cursor;
+    }
     case SQFS_INODE_BDEV:
     case SQFS_INODE_CDEV:
-        done = take.operator()<sqfs_inode_dev_t>([&](const auto& device) {
-            inode.nlink = device.nlink;
-            inode.rdev = device.devno; // encoded like the kernel's new_encode_dev(), as FUSE expects it
-        });
-        break;
-    default:
-        done = take.operator()<sqfs_inode_ipc_t>([&](const auto& ipc) { inode.nlink = ipc.nlink; });
-        break;
+    case SQFS_INODE_EXT_BDEV:
+    case SQFS_INODE_EXT_CDEV: {
+        const auto device = TRY(cursor.read<sqfs_inode_dev_t>());
+        inode.nlink = device.nlink;
+        inode.rdev = device.devno; // encoded like the kernel's new_encode_dev(), as FUSE expects it
+        return cursor;
     }
-    TRY(std::move(done));
-    return cursor;
+    default: {
+        const auto other = TRY(cursor.read<sqfs_inode_ipc_t>());
+        inode.nlink = other.nlink;
+        return cursor;
+    }
+    }
 }
 
 std::expected<Inode, int> Reader::inode(Reference reference) const {

@@ -134,23 +134,19 @@ private:
         std::vector<std::uint32_t> sizes;
         [[nodiscard]] std::size_t bytes() const { return starts.size() * 12 + sizeof *this; }
     };
-    /// The bytes of all tables, from `start` of the image on.
-    struct Tables {
-        std::uint64_t start = 0;
-        std::vector<std::byte> bytes;
-    };
 
     Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
            std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
            const Instruments& instruments);
-    std::expected<Tables, int> read_tables();
-    std::expected<void, int> load_tables(const Tables& tables);
+    /// The bytes of all tables, from the inode table on.
+    std::expected<std::vector<std::byte>, int> read_tables();
+    std::expected<void, int> load_tables(std::span<const std::byte> tables);
     /// Reads a value. `elsewhere`: only its position is here.
     std::expected<std::string, int> xattr_value(MetadataTable::Cursor& at, bool elsewhere) const;
     /// The entries of a table, by the index of its blocks at position `index`.
     template<class Entry>
-    std::expected<std::vector<Entry>, int> indexed_table(const Tables& tables, std::uint64_t index,
-                                                         std::size_t count);
+    std::expected<std::vector<Entry>, int> indexed_table(std::span<const std::byte> tables,
+                                                         std::uint64_t index, std::size_t count);
 
     std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
     std::expected<Directory, int> parse_directory(const Inode& inode) const;

@@ -1,6 +1,6 @@
 #include "image/relayout.h"
 
-#include "image/walk.h"
+#include "image/tree_copier.h"
 
 #include <algorithm>
 #include <limits>
@@ -87,6 +87,17 @@ std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
     for (const auto& [place, blocks] : by_place)
         all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());
     return merged(std::move(ordered), all).blocks; // without duplicates
+}
+
+Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
+                                const WriterOptions& options, const PackProgress& progress,
+                                const std::vector<RecordedFile>& first) {
+    auto writer = TRY(Writer::create(image, options));
+    TreeCopier copier(layers, writer, {}, progress);
+    for (const auto& file : first)
+        TRY(copier.copy_first(file.reference, file.path));
+    TRY(copier.copy_rest());
+    return writer.finish();
 }
 
 } // namespace containerize::image

@@ -35,7 +35,7 @@ public:
     explicit Fields(std::string_view bytes) : rest_(bytes) {}
 
     std::string_view next() {
-        const auto field = take_field(rest_);
+        const auto field = take_until(rest_, '\0');
         whole_ = whole_ && field;
         return field.value_or(std::string_view());
     }

@@ -1,5 +1,6 @@
 #include "launch/launch_plan.h"
 
+#include "core/text.h"
 #include "launch/fields.h"
 #include "launch/root_key.h"
 
@@ -42,7 +43,7 @@ std::string to_bytes(const LaunchPlan& plan) {
 }
 
 std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
-    const auto next = [&bytes] { return take_field(bytes); };
+    const auto next = [&bytes] { return take_until(bytes, '\0'); };
     LaunchPlan plan;
     if (next() != plan_header) return std::nullopt;
     const auto identity = next();

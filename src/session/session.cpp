@@ -3,6 +3,7 @@
 #include "container/host_root.h"
 #include "core/entries.h"
 #include "core/fd_message.h"
+#include "core/open_file.h"
 #include "core/ownership.h"
 #include "core/resources.h"
 #include "core/text.h"
@@ -521,13 +522,7 @@ private:
 
     // A cleaner of /tmp may have removed our directory, and another session may have made one of the same
     // name.
-    [[nodiscard]] bool directory_has_its_name() const {
-        struct stat opened {};
-        struct stat named {};
-        return fstat(directory_.get(), &opened) == 0 &&
-               fstatat(state_.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-               opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-    }
+    [[nodiscard]] bool directory_has_its_name() const { return is_named(directory_, name_, state_.fd.get()); }
 
     void remove_own_directory() const {
         if (directory_has_its_name()) remove_directory(name_);
