@@ -7,7 +7,6 @@
 #include "core/variables.h"
 #include "fuse/server.h"
 #include "image/layers.h"
-#include "image/layers_view.h"
 #include "image/tree_view.h"
 #include "launch/carried_call.h"
 #include "manifest/manifest.h"

@@ -106,11 +106,9 @@ std::vector<launch::EnvironmentChange> changes_from(const json& list) {
     for (const auto& entry : list) {
         launch::EnvironmentChange change;
         const auto op = entry.at("op").get<std::string>();
-        std::size_t kind = 0;
-        while (kind < std::size(kind_names) && op != kind_names[kind])
-            ++kind;
-        if (kind == std::size(kind_names)) refuse("unknown operation '" + op + "'", entry);
-        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
+        const auto* const kind = std::ranges::find(kind_names, op);
+        if (kind == std::end(kind_names)) refuse("unknown operation '" + op + "'", entry);
+        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind - std::begin(kind_names));
         change.name = entry.at("name").get<std::string>();
         if (change.kind != launch::EnvironmentChange::Kind::unset)
             change.value = entry.at("value").get<std::string>();

@@ -13,8 +13,6 @@
 #include "launch/session_state.h"
 #include "manifest/launch_settings.h"
 #include "manifest/manifest.h"
-#include "mounts/cold_start.h"
-#include "mounts/staged_image.h"
 #include "root/root.h"
 #include "session/logind.h"
 #include "session/mounted_image.h"
