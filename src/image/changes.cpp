@@ -132,13 +132,8 @@ private:
         keep_only(changes.tree.entries, [this](const TreeEntry& entry) {
             return files_.contains(entry.path) || kept_.contains(entry.path);
         });
-        for (const auto& path : removed_) {
-            TreeEntry whiteout;
-            whiteout.path = path;
-            whiteout.type = S_IFCHR;
-            whiteout.covers = true;
-            changes.tree.entries.push_back(std::move(whiteout));
-        }
+        for (const auto& path : removed_)
+            changes.tree.entries.push_back({.path = path, .type = S_IFCHR, .covers = true});
         changes.files.assign(files_.begin(), files_.end());
         changes.files.insert(changes.files.end(), removed_.begin(), removed_.end());
         return changes;

@@ -18,8 +18,8 @@ struct TreeEntry {
     std::string path; ///< relative to the root
     mode_t type = 0;  ///< S_IFCHR: a whiteout
     std::uint64_t size = 0;
-    Attributes attributes;
-    std::string target;          ///< of a symbolic link
+    Attributes attributes = {};
+    std::string target = {};     ///< of a symbolic link
     bool covers = false;         ///< a whiteout or opaque directory: hides what is below it at this path
     std::size_t original = npos; ///< of a further hard link: the entry of the first name
     timespec changed{};          ///< ctime
