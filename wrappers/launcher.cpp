@@ -12,7 +12,6 @@
 #include "launch/environment.h"
 #include "launch/launch_plan.h"
 #include "launch/launch_rules.h"
-#include "launch/manifest_name.h"
 #include "launch/namespace.h"
 #include "launch/root_key.h"
 #include "launch/session_state.h"
@@ -21,7 +20,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -46,9 +44,12 @@ using namespace containerize::launch;
 /// A session may end, or make way for a new one, while we are about to enter it.
 constexpr int attempts = 20;
 
+void say(const std::string& text) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 [[noreturn]] void die(const std::string& message, int code = exit_failure) {
-    const std::string line = "containerize: " + message + "\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+    say("containerize: " + message + "\n");
     _exit(code);
 }
 
@@ -103,8 +104,7 @@ void check_made_with_us(const std::string& directory, const std::string& name, c
 // Uses the first manifest above the program. In a directory like /tmp it may be anyone's: then this dies.
 void find_prefix(Call& call, char** argv) {
     struct stat manifest {};
-    for (std::string directory = directory_of(directory_of(call.program));;
-         directory = directory_of(directory)) {
+    for (std::string directory = parent_of(parent_of(call.program));; directory = parent_of(directory)) {
         if (stat((directory + "/" + manifest_name).c_str(), &manifest) == 0) {
             check_made_with_us(directory, manifest_name, manifest, call.self);
             call.prefix = directory;
@@ -149,21 +149,13 @@ Call understand_call(char** argv) {
                                       call.target,
                                       call.through_prefix ? "1" : "0",
                                       std::move(native_failure)};
-    std::vector<char*> arguments;
-    for (auto& word : words)
-        arguments.push_back(word.data());
-    for (; *argv != nullptr; ++argv)
-        arguments.push_back(*argv);
-    arguments.push_back(nullptr);
-    execve(words.front().c_str(), arguments.data(), environ);
+    execve(words.front().c_str(), pointers_to(words, argv).data(), environ);
     die("cannot execute " + words.front() + ": " + std::strerror(errno));
 }
 
 // Another engine may succeed where the native one fails, unless the native one was insisted on.
 [[noreturn]] void give_up_session(const Call& call, char** argv, const Error& error) {
-    const auto insisted = engine_of_environment();
-    const bool native_only = insisted && *insisted == Engine::native;
-    if (error.fault == Fault::engine && !native_only) use_container_runtime(call, argv, error.what);
+    if (error.fault == Fault::engine && !insists_on_native()) use_container_runtime(call, argv, error.what);
     die(error);
 }
 
@@ -201,9 +193,8 @@ std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
 Status start_session(const StateDirectory& state, const Call& call) {
     const std::string program = session_program(call);
     touch(program);
-    const auto lock = lock_starts(state);
-    if (!lock) return fail(Error(lock.error()));
-    const Fd given(fcntl(lock->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    const auto lock = TRY(lock_starts(state));
+    const Fd given(fcntl(lock.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     // Another rank may have started it while we waited for the lock.
     if (find_session(state, call.root)) return {};
 
@@ -220,29 +211,20 @@ Status start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     std::vector<std::string> arguments = {program, state.path, names.shared, names.of_login, call.prefix};
-    std::vector<char*> argument_list;
-    for (auto& argument : arguments)
-        argument_list.push_back(argument.data());
-    argument_list.push_back(nullptr);
     auto variables = variables_of_session();
-    std::vector<char*> environment;
-    for (auto& variable : variables)
-        environment.push_back(variable.data());
-    environment.push_back(nullptr);
     pid_t pid = 0;
-    const int failed =
-        posix_spawn(&pid, program.c_str(), &actions, nullptr, argument_list.data(), environment.data());
+    const int failed = posix_spawn(&pid, program.c_str(), &actions, nullptr, pointers_to(arguments).data(),
+                                   pointers_to(variables).data());
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) die("cannot start " + program + ": " + std::strerror(failed));
     writer.reset();
-    const auto answer = wait_for_session(reader, *lock);
+    const auto answer = wait_for_session(reader, lock);
     // ECHILD if the caller ignores SIGCHLD: then the kernel reaps it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     if (answer == "ok" || answer == superseded_answer) return {};
     if (answer.starts_with("ok\n")) {
-        const std::string lines = printable(answer.substr(3)) + "\n";
-        [[maybe_unused]] const auto written = write(STDERR_FILENO, lines.data(), lines.size());
+        say(printable(answer.substr(3)) + "\n");
         return {};
     }
     return fail(error_of_answer(answer.empty() ? "the session's process died before it was ready" : answer));
@@ -260,9 +242,8 @@ public:
             [[maybe_unused]] const int ignored = fchdir(open_.get());
             return;
         }
-        const std::string line = std::string("containerize: the working directory ") + name_.data() +
-                                 " is not visible here, so the program starts in /\n";
-        [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+        say(std::string("containerize: the working directory ") + name_.data() +
+            " is not visible here, so the program starts in /\n");
     }
 
 private:
@@ -326,18 +307,13 @@ LaunchPlan enter_session(Call& call, char** argv) {
 struct Launch {
     const Call& call;
     Variables variables;
-    std::vector<std::string> scripts; ///< to source first
+    std::vector<std::string> scripts = {}; ///< to source first
 };
 
 // A text file without "#!", which every shell executes as a script of its own.
 void execute_as_text(const std::string& path, char** argv, Launch& launch) {
-    std::string shell = "sh";
-    std::string script = path;
-    std::vector<char*> arguments = {shell.data(), script.data()};
-    for (char** argument = argv + 1; *argument != nullptr; ++argument)
-        arguments.push_back(*argument);
-    arguments.push_back(nullptr);
-    execve("/bin/sh", arguments.data(), launch.variables.pointers().data());
+    std::vector<std::string> words = {"sh", path};
+    execve("/bin/sh", pointers_to(words, argv + 1).data(), launch.variables.pointers().data());
 }
 
 [[noreturn]] void execute_now(const std::string& path, char** argv, Launch& launch) {
@@ -359,19 +335,11 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
 [[noreturn]] void execute_after_scripts(std::string path, char** argv, Launch& launch) {
     // The same fallback as in execute_now(), which here executes the shell.
     if (path == launch.call.target && access(path.c_str(), F_OK) != 0) path = launch.call.program;
-    std::array<std::string, 6> shell = {
-        "bash", "--noprofile", "--norc", "-c", code_to_source(launch.scripts), "containerize"};
-    std::vector<char*> arguments;
-    for (auto& one : shell)
-        arguments.push_back(one.data());
-    arguments.push_back(argv[0]);
-    arguments.push_back(path.data());
-    for (char** argument = argv + 1; *argument != nullptr; ++argument)
-        arguments.push_back(*argument);
-    arguments.push_back(nullptr);
+    std::vector<std::string> words = {
+        "bash", "--noprofile", "--norc", "-c", code_to_source(launch.scripts), "containerize", argv[0], path};
     // The user's start-up file may call a wrapper, which would start a shell again, endlessly.
     launch.variables.unset("BASH_ENV");
-    execute_now("/bin/bash", arguments.data(), launch);
+    execute_now("/bin/bash", pointers_to(words, argv + 1).data(), launch);
 }
 
 [[noreturn]] void execute(const std::string& path, char** argv, Launch& launch) {
@@ -397,19 +365,15 @@ void run_debug_command(char** argv, Launch& launch) {
     }
     if (launch.call.name == "_debug_shell") {
         const char* shell = launch.variables.get("SHELL");
-        std::string program = shell != nullptr && access(shell, X_OK) == 0 ? shell : "/bin/sh";
-        std::vector<char*> arguments = {program.data()};
-        for (char** argument = argv + 1; *argument != nullptr; ++argument)
-            arguments.push_back(*argument);
-        arguments.push_back(nullptr);
-        execute(program, arguments.data(), launch);
+        std::vector<std::string> words = {shell != nullptr && access(shell, X_OK) == 0 ? shell : "/bin/sh"};
+        execute(words.front(), pointers_to(words, argv + 1).data(), launch);
     }
 }
 
 // Inside: applies the installation's environment to the caller's variables, and executes the program.
 [[noreturn]] void execute(Call call, const LaunchPlan& plan, char** argv, Variables variables) {
     if (call.through_prefix && would_change_installation(call.name, argv)) refuse_change(call, argv);
-    Launch launch{.call = call, .variables = std::move(variables), .scripts = {}};
+    Launch launch{.call = call, .variables = std::move(variables)};
     // Not for calls from inside: once the image is mounted, these find the program itself and no wrapper, so
     // the first of them must not get another environment.
     if (!call.inside) launch.scripts = prepare_environment(launch.variables, call, plan);
@@ -428,22 +392,11 @@ void run_debug_command(char** argv, Launch& launch) {
     Call call{.program = std::move(carried.program),
               .prefix = carried.plan.prefix,
               .target = std::move(carried.target),
-              .name = {},
-              .root = {},
               .through_prefix = carried.through_prefix,
-              .inside = false,
-              .self = own_file(),
-              .identity = {}};
+              .self = own_file()};
     call.name = call.target.substr(call.target.rfind('/') + 1);
-    std::vector<char*> arguments;
-    for (auto& argument : carried.arguments)
-        arguments.push_back(argument.data());
-    arguments.push_back(nullptr);
-    std::vector<char*> variables;
-    for (auto& variable : carried.environment)
-        variables.push_back(variable.data());
-    variables.push_back(nullptr);
-    execute(std::move(call), carried.plan, arguments.data(), Variables(variables.data()));
+    execute(std::move(call), carried.plan, pointers_to(carried.arguments).data(),
+            Variables(pointers_to(carried.environment).data()));
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,8 +73,7 @@ Result<Options> parse_options(char** words) {
         } else if (word == "--help" || word == "-h") {
             options.help = true;
         } else if (word == "--site") {
-            auto site = TRY(value());
-            options.site = site;
+            options.site = TRY(value());
         } else if (word == "--nproc-per-node") {
             auto text = TRY(value());
             const auto number = to_number<unsigned>(text);
@@ -130,20 +128,15 @@ Status check_for_torchrun(const Place& place) {
     return {};
 }
 
-[[nodiscard]] int become(const std::vector<std::string>& words) {
-    std::vector<char*> arguments;
-    for (const auto& word : words)
-        arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    std::fprintf(stderr, "containerize-rank: cannot execute %s: %s\n", arguments[0], std::strerror(errno));
+[[nodiscard]] int become(std::vector<std::string> words) {
+    const char* program = words.front().c_str();
+    execvp(program, pointers_to(words).data());
+    std::fprintf(stderr, "containerize-rank: cannot execute %s: %s\n", program, std::strerror(errno));
     return exit_not_found;
 }
 
 void put_on_path(const std::string& directory) {
-    const char* path = value_of("PATH");
-    const std::string rest = path == nullptr ? "/usr/bin:/bin" : path;
-    setenv("PATH", (directory + ":" + rest).c_str(), 1);
+    setenv("PATH", (directory + ":" + search_path(current_environment())).c_str(), 1);
 }
 
 Result<Settings> settings_of(const Options& options, const Environment& variables, const Place& place,
@@ -195,7 +188,7 @@ Result<int> start(const Options& options) {
     }
     apply(settings);
     put_on_path(prefix + "/bin");
-    return become(words);
+    return become(std::move(words));
 }
 
 } // namespace

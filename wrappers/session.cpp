@@ -53,11 +53,10 @@ int start_container(char** arguments) {
                                   .program = arguments[1],
                                   .target = arguments[2],
                                   .through_prefix = std::string_view(arguments[3]) == "1",
-                                  .native_failure = arguments[4],
-                                  .arguments = {}};
+                                  .native_failure = arguments[4]};
     for (char** argument = arguments + 5; *argument != nullptr; ++argument)
         call.arguments.emplace_back(*argument);
-    return report(container::run_in_container(call));
+    return report(container::run_in_container(call).error());
 }
 
 // Arguments: PREFIX DEVICE, and others that the runtime adds for a server

@@ -16,11 +16,11 @@ namespace containerize::build {
 struct ProfileRequest {
     /// Programs with their arguments. If empty, starts the interpreter and imports the packages that it
     /// finds, within a time limit.
-    std::vector<std::vector<std::string>> commands{};
-    bool at_terminal = false;               ///< the commands use the user's terminal, otherwise none
-    bool replace = false;                   ///< discard what was recorded before
-    std::filesystem::path share;            ///< holds the templates
-    std::filesystem::path staging_parent{}; ///< empty: choose a node-local directory
+    std::vector<std::vector<std::string>> commands = {};
+    bool at_terminal = false;                  ///< the commands use the user's terminal, otherwise none
+    bool replace = false;                      ///< discard what was recorded before
+    std::filesystem::path share;               ///< holds the templates
+    std::filesystem::path staging_parent = {}; ///< empty: choose a node-local directory
 };
 
 /// Totals over all profiles of an installation.

@@ -5,7 +5,6 @@
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "environments/writable_images.h"
-#include "image/merge.h"
 #include "image/relayout.h"
 #include "mounts/cold_start.h"
 #include "prefix/publish.h"

@@ -10,8 +10,8 @@ namespace containerize::cli {
 /// A help text, the version, or a mistake. `code` is the exit code.
 struct Answer {
     int code = 0;
-    std::string text{};
-    std::string command{}; ///< the one in which the mistake is, such as "containerize cache info"
+    std::string text = {};
+    std::string command = {}; ///< the one in which the mistake is, such as "containerize cache info"
 };
 
 /// Parses `call.words`. Returns nothing if there is something to run: `call.action`.

@@ -14,8 +14,8 @@ namespace containerize::conda {
 
 struct Wanted {
     MatchSpec spec;
-    std::vector<std::string> channels{}; ///< URLs of the spec's channel or multichannel; empty: any
-    std::string where{};                 ///< "file:line", for messages
+    std::vector<std::string> channels = {}; ///< URLs of the spec's channel or multichannel; empty: any
+    std::string where = {};                 ///< "file:line", for messages
 };
 
 struct SolveRequest {

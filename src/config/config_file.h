@@ -10,8 +10,8 @@
 namespace containerize::config {
 
 struct FileContent {
-    std::vector<Given> statements{};  ///< in order of increasing precedence
-    std::vector<std::string> notes{}; ///< about keys without effect
+    std::vector<Given> statements = {};  ///< in order of increasing precedence
+    std::vector<std::string> notes = {}; ///< about keys without effect
     std::vector<Error> mistakes;
 };
 

@@ -24,16 +24,16 @@ namespace containerize::config {
 struct Setting {
     std::string value;
     std::string where = "default"; ///< or "file:line"
-    std::string name{};            ///< for an entry of a map
+    std::string name = {};         ///< for an entry of a map
     bool forced = false;
 };
 
 /// The setting of one key.
 struct Value {
     std::vector<Setting> settings; ///< at most one; for a list its items, for a map its entries by name
-    std::vector<Setting> prepends{}, appends{}; ///< for a list
-    bool forced = false;                        ///< for a map see its entries
-    std::string forced_where;                   ///< "file:line"
+    std::vector<Setting> prepends = {}, appends = {}; ///< for a list
+    bool forced = false;                              ///< for a map see its entries
+    std::string forced_where;                         ///< "file:line"
 };
 
 enum class Section { defaults, prepends, appends, force };
@@ -42,7 +42,7 @@ enum class Section { defaults, prepends, appends, force };
 struct Given {
     Section section;
     Key key;
-    std::vector<Setting> settings{};
+    std::vector<Setting> settings = {};
     std::string where;
 };
 

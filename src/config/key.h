@@ -56,12 +56,12 @@ struct KeyInfo {
     Kind kind;
     /// Checks the value, an item or an entry's value. The error has no location yet.
     Status (*check)(const std::string& value);
-    std::string_view standard{};  ///< default; may be empty
-    std::string_view otherwise{}; ///< what happens without a value, if there is no default
-    std::string_view option{};    ///< the option that sets the same for one build; may be empty
-    Variable variable{};          ///< the variable that does; may be none
-    std::string_view choices{};   ///< separated by commas; "..." at the end: other values are possible, too
-    std::string_view description{};
+    std::string_view standard = {};  ///< default; may be empty
+    std::string_view otherwise = {}; ///< what happens without a value, if there is no default
+    std::string_view option = {};    ///< the option that sets the same for one build; may be empty
+    Variable variable = {};          ///< the variable that does; may be none
+    std::string_view choices = {}; ///< separated by commas; "..." at the end: other values are possible, too
+    std::string_view description = {};
 };
 
 const std::array<KeyInfo, number_of_keys>& all_keys();

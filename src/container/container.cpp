@@ -7,22 +7,17 @@
 #include "core/variables.h"
 #include "fuse/server.h"
 #include "image/layers.h"
-#include "image/layers_view.h"
 #include "image/tree_view.h"
 #include "launch/carried_call.h"
 #include "manifest/manifest.h"
 #include "mounts/mount_point.h"
-#include "root/drivers.h"
 #include "root/root.h"
 #include "util/process.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -62,8 +57,7 @@ bool exists(const std::string& path) {
 std::string quoted_field(const std::string& key, const std::string& value) {
     std::string field = key + "=" + value;
     if (field.find_first_of(",\"\n") == std::string::npos) return field;
-    for (std::size_t at = 0; (at = field.find('"', at)) != std::string::npos; at += 2)
-        field.insert(at, 1, '"');
+    replace_all(field, "\"", "\"\"");
     return '"' + field + '"';
 }
 
@@ -84,32 +78,23 @@ public:
     ContainerCommand(const ContainerCall& call, manifest::Manifest manifest)
         : call_(call), manifest_(std::move(manifest)), path_(path_without_installations(variable("PATH"))) {}
 
-    Error execute() {
-        for (const auto step :
-             {&ContainerCommand::choose_runtime, &ContainerCommand::add_options, &ContainerCommand::add_root,
-              &ContainerCommand::add_binds, &ContainerCommand::add_images})
-            if (auto done = (this->*step)(); !done) return std::move(done.error());
+    Status execute() {
+        TRY(choose_runtime());
+        add_options();
+        TRY(add_root());
+        TRY(add_binds());
+        TRY(add_images());
         arguments_.push_back(root_);
-        if (auto done = add_program(); !done) return std::move(done.error());
-        std::vector<char*> pointers;
-        for (auto& argument : arguments_)
-            pointers.push_back(argument.data());
-        pointers.push_back(nullptr);
-        std::vector<char*> variables;
-        for (auto& variable : environment_)
-            variables.push_back(variable.data());
-        variables.push_back(nullptr);
-        execve(runtime_.c_str(), pointers.data(), variables.data());
-        return fail_errno("cannot start the container runtime", runtime_).error();
+        TRY(add_program());
+        execve(runtime_.c_str(), pointers_to(arguments_).data(), pointers_to(environment_).data());
+        return fail_errno("cannot start the container runtime", runtime_);
     }
 
 private:
     Status choose_runtime() {
-        const auto recorded = launch::parse_engine(manifest_.settings.engine);
-        const auto insisted = launch::engine_of_environment();
-        if (!insisted) return fail(Error(insisted.error()));
-        if (!recorded) return fail(Error(recorded.error()));
-        const launch::Engine engine = *insisted == launch::Engine::automatic ? *recorded : *insisted;
+        const auto insisted = TRY(launch::engine_of_environment());
+        const auto recorded = TRY(launch::parse_engine(manifest_.settings.engine));
+        const launch::Engine engine = insisted == launch::Engine::automatic ? recorded : insisted;
         if (engine == launch::Engine::native)
             return no_runtime("this installation is set to use the native engine");
         for (const auto candidate : {launch::Engine::apptainer, launch::Engine::singularity}) {
@@ -139,12 +124,13 @@ private:
         return fail(std::move(error));
     }
 
-    Status add_options() {
-        arguments_ = {runtime_, "--silent", "exec", "--no-home", "--pwd", "/"};
-        arguments_.emplace_back("--no-mount");
-        arguments_.emplace_back(manifest_.settings.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd");
+    void add_options() {
+        arguments_ = {
+            runtime_,     "--silent",
+            "exec",       "--no-home",
+            "--pwd",      "/",
+            "--no-mount", manifest_.settings.base.is_host() ? "home,cwd,tmp,bind-paths" : "home,cwd"};
         if (manifest_.settings.base.isolate) arguments_.emplace_back("--contain");
-        return {};
     }
 
     Status add_root() {
@@ -316,10 +302,9 @@ private:
 
 } // namespace
 
-Error run_in_container(const ContainerCall& call) {
-    auto manifest = manifest::read_manifest(call.prefix);
-    if (!manifest) return std::move(manifest.error());
-    return ContainerCommand(call, std::move(*manifest)).execute();
+Status run_in_container(const ContainerCall& call) {
+    auto manifest = TRY(manifest::read_manifest(call.prefix));
+    return ContainerCommand(call, std::move(manifest)).execute();
 }
 
 Result<int> serve_container(const std::string& prefix, const std::string& device) {
@@ -327,10 +312,9 @@ Result<int> serve_container(const std::string& prefix, const std::string& device
     const auto number = device.starts_with(start) ? device.substr(start.size()) : "";
     Fd mounted(to_number<int>(number).value_or(-1));
     auto manifest = TRY(manifest::read_manifest(prefix));
-    const auto layers = manifest::open_layers(manifest, prefix);
-    if (!layers) return fail(Error(layers.error()));
+    const auto layers = TRY(manifest::open_layers(manifest, prefix));
     auto connection = TRY(fuse::connect_fuse(std::move(mounted)));
-    return fuse::serve_fuse(**layers, connection) == 0 ? 0 : 1;
+    return fuse::serve_fuse(*layers, connection) == 0 ? 0 : 1;
 }
 
 } // namespace containerize::container

@@ -16,7 +16,7 @@ struct ContainerCall {
     std::string target;  ///< the path to execute inside
     bool through_prefix = true;
     std::string native_failure; ///< why the native engine failed; empty if it was not tried
-    std::vector<std::string> arguments;
+    std::vector<std::string> arguments = {};
 };
 
 /// Executes the container runtime, which executes the program. Returns only on failure.
@@ -24,7 +24,7 @@ struct ContainerCall {
 /// The runtime mounts a single image over the prefix by itself. With layers of updates it starts our FUSE
 /// server instead (serve_container), because no runtime merges images. Programs see the host's root, or the
 /// base.
-Error run_in_container(const ContainerCall& call);
+Status run_in_container(const ContainerCall& call);
 
 /// The FUSE server that the container runtime starts. `device` is "/dev/fd/N", the descriptor of a mount that
 /// the runtime has made. Returns the exit code when that is unmounted, or why it could not be served.

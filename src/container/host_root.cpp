@@ -5,14 +5,8 @@
 #include "launch/root_key.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
-#include <memory>
-#include <string_view>
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,11 +29,10 @@ std::vector<Entry> entries_of_root() {
         // What cannot even be examined, such as another user's FUSE mount, cannot be bound either.
         if (lstat(path.c_str(), &info) != 0) continue;
         if (S_ISLNK(info.st_mode)) {
-            std::array<char, PATH_MAX> target;
-            const auto size = readlink(path.c_str(), target.data(), target.size());
-            if (size <= 0) continue;
+            std::error_code failed;
             entry.type = 'l';
-            entry.target.assign(target.data(), static_cast<std::size_t>(size));
+            entry.target = fs::read_symlink(path, failed).string();
+            if (failed) continue;
         } else if (S_ISREG(info.st_mode)) {
             entry.type = 'f';
         } else if (!S_ISDIR(info.st_mode)) {
@@ -98,8 +91,7 @@ Result<HostRoot> make_host_root(const launch::StateDirectory& state) {
     };
     if (whole()) return root;
     // Other ranks may be about to make the same.
-    const auto lock = launch::lock_starts(state);
-    if (!lock) return fail(Error(lock.error()));
+    const auto lock = TRY(launch::lock_starts(state));
     TRY(complete(root.directory, entries));
     return root;
 }

@@ -21,10 +21,10 @@ enum class Fault {
 ///   <hint>
 /// (A member with `= {}` may be left out of an initialiser without a warning of g++.)
 struct Error {
-    std::string what;    ///< what could not be done: "cannot write the image"
-    std::string why{};   ///< the reason: "No space left on device"; may be empty
-    std::string where{}; ///< "file" or "file:line" that the error is about; may be empty
-    std::string hint{};  ///< what the user can do; may be empty, may have several lines
+    std::string what;       ///< what could not be done: "cannot write the image"
+    std::string why = {};   ///< the reason: "No space left on device"; may be empty
+    std::string where = {}; ///< "file" or "file:line" that the error is about; may be empty
+    std::string hint = {};  ///< what the user can do; may be empty, may have several lines
     Fault fault = Fault::failure;
 };
 

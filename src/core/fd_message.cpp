@@ -29,6 +29,12 @@ struct Parts {
 
 } // namespace
 
+bool is_our_own(const Fd& connection) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
 bool send_message(int socket, std::string_view text, int file) {
     Parts message(const_cast<char*>(text.data()), text.size());
     if (file >= 0) {

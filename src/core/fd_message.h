@@ -14,6 +14,9 @@ struct FdMessage {
     Fd file;          ///< the descriptor that came with it, if any
 };
 
+/// Whether the other end of a connection belongs to this user.
+bool is_our_own(const Fd& connection);
+
 /// `text` is not empty; `file` may be -1. Returns false if there is no peer, or no room.
 bool send_message(int socket, std::string_view text, int file);
 /// Receives the next message, of at most `limit` bytes.

@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -19,12 +18,11 @@ bool is_ours_alone(const struct stat& info) {
 }
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
-    const auto file = open_regular(path);
-    if (!file) return fail(Error(file.error()));
+    const auto file = TRY(open_regular(path));
     std::string text;
     char buffer[1U << 16U];
     for (;;) {
-        const auto got = read_all(file->get(), buffer, sizeof buffer);
+        const auto got = read_all(file.get(), buffer, sizeof buffer);
         if (got < 0) return fail_errno("cannot read the file", path.string());
         text.append(buffer, static_cast<std::size_t>(got));
         if (text.size() > limit)

@@ -68,11 +68,12 @@ Status remove_tree(const fs::path& path);
 std::string filesystem_type(const fs::path& path);
 bool is_network_filesystem(std::string_view type);
 struct Mounted {
-    std::string point, type, source;
+    std::string root; ///< what of the filesystem is shown, as a path in it
+    std::string point, type, source, options;
     dev_t device; ///< st_dev of the files in it
 };
-/// The mounts that this process sees, as a rule the earliest first.
-std::vector<Mounted> mounted_filesystems();
+/// The mounts that this process sees, as a rule the earliest first. `proc` replaces "/proc", for tests.
+std::vector<Mounted> mounted_filesystems(const fs::path& proc = "/proc");
 /// The mount points at `path` and below; a point appears once for each mount on it.
 std::vector<std::string> mount_points_below(const fs::path& path);
 

@@ -28,43 +28,40 @@ std::string unescape(std::string_view text) {
     return plain;
 }
 
-bool is_within(const std::string& path, const std::string& directory) {
-    if (directory == "/") return true;
-    return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
 /// The type of the innermost mount over `path`, by the mount table: FUSE filesystems share one magic number,
 /// and have names only there.
 std::string mounted_type(const fs::path& path) {
     std::string best_type = "unknown";
     std::size_t best_length = 0;
-    for (const auto& [point, type, source, device] : mounted_filesystems())
+    for (const auto& mounted : mounted_filesystems())
         // The later of two mounts on one point hides the earlier.
-        if (point.size() >= best_length && is_within(path.string(), point)) {
-            best_length = point.size();
-            best_type = type;
+        if (mounted.point.size() >= best_length && is_below(path, mounted.point)) {
+            best_length = mounted.point.size();
+            best_type = mounted.type;
         }
     return best_type;
 }
 
 } // namespace
 
-std::vector<Mounted> mounted_filesystems() {
-    std::ifstream file("/proc/self/mountinfo");
+std::vector<Mounted> mounted_filesystems(const fs::path& proc) {
+    std::ifstream file(proc / "self/mountinfo");
     std::vector<Mounted> found;
     for (std::string line; std::getline(file, line);) {
         std::istringstream fields(line);
-        std::string skipped, point, field, type, source;
+        std::string skipped, root, point, field, type, source, options;
         unsigned major_number = 0, minor_number = 0;
         fields >> skipped >> skipped >> major_number;
         fields.ignore(1); // ':'
-        fields >> minor_number >> skipped >> point;
+        fields >> minor_number >> root >> point;
         while (fields >> field && field != "-") {
         }
-        fields >> type >> source;
-        found.push_back({.point = unescape(point),
+        fields >> type >> source >> options;
+        found.push_back({.root = unescape(root),
+                         .point = unescape(point),
                          .type = type,
                          .source = unescape(source),
+                         .options = options,
                          .device = makedev(major_number, minor_number)});
     }
     return found;
@@ -85,7 +82,7 @@ std::string filesystem_type(const fs::path& path) {
 std::vector<std::string> mount_points_below(const fs::path& path) {
     std::vector<std::string> points;
     for (auto& mounted : mounted_filesystems())
-        if (is_within(mounted.point, path.string())) points.push_back(std::move(mounted.point));
+        if (is_below(mounted.point, path)) points.push_back(std::move(mounted.point));
     return points;
 }
 

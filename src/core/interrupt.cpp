@@ -57,7 +57,7 @@ int interrupt_fd() {
 }
 
 std::unexpected<Error> fail_interrupted() {
-    return fail({.what = "interrupted", .why = {}, .where = {}, .hint = {}});
+    return fail({.what = "interrupted"});
 }
 
 } // namespace containerize

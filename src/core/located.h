@@ -6,7 +6,7 @@
 namespace containerize {
 
 struct Located {
-    std::string text, where{};
+    std::string text, where = {};
 };
 
 } // namespace containerize

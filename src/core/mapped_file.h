@@ -5,7 +5,9 @@
 #include "core/open_file.h"
 
 #include <cstddef>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 namespace containerize {
 
@@ -16,18 +18,15 @@ public:
 
     /// The file must not change or shrink while it is mapped.
     static Result<MappedFile> map(const OpenFile& file);
-    MappedFile(MappedFile&& other) noexcept;
-    MappedFile& operator=(MappedFile&& other) noexcept;
-    MappedFile(const MappedFile&) = delete;
-    MappedFile& operator=(const MappedFile&) = delete;
-    ~MappedFile();
-
-    [[nodiscard]] std::string_view text() const { return {address_, size_}; }
+    [[nodiscard]] std::string_view text() const { return {memory_.get(), memory_.get_deleter().size}; }
 
 private:
-    MappedFile() = default;
-    char* address_ = nullptr;
-    std::size_t size_ = 0, reserved_ = 0;
+    struct Unmap {
+        std::size_t size; ///< of the text
+        void operator()(char* memory) const;
+    };
+    explicit MappedFile(std::unique_ptr<char, Unmap> memory) : memory_(std::move(memory)) {}
+    std::unique_ptr<char, Unmap> memory_;
 };
 
 } // namespace containerize

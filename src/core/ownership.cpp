@@ -39,11 +39,6 @@ bool is_above(std::string_view directory, std::string_view path) {
            (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
 }
 
-std::string parent_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 class Walk {
 public:
     Walk(std::string path, const OwnershipRules& rules) : rest_(std::move(path)), rules_(rules) {}
@@ -133,6 +128,11 @@ private:
 };
 
 } // namespace
+
+std::string parent_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
 
 bool is_of(const struct stat& info, uid_t owner) {
     return info.st_uid == owner || info.st_uid == 0 || info.st_uid == geteuid();

@@ -12,6 +12,9 @@
 
 namespace containerize {
 
+/// The directory that an absolute path lies in.
+std::string parent_of(const std::string& path);
+
 /// Whether it belongs to root, to this user, or to `owner`.
 bool is_of(const struct stat& info, uid_t owner = geteuid());
 

@@ -1,11 +1,11 @@
 #include "core/resources.h"
 
+#include "core/filesystem.h"
 #include "core/schedulers.h"
 #include "core/variables.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -21,8 +21,6 @@
 namespace containerize {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
 
@@ -95,20 +93,12 @@ struct Hierarchy {
 
 std::vector<Hierarchy> hierarchies(const fs::path& root) {
     std::vector<Hierarchy> found;
-    std::ifstream mounts(root / "proc/self/mountinfo");
-    for (std::string line; std::getline(mounts, line);) {
-        std::istringstream fields(line);
-        std::string skipped, mount_root, mount_point, word, type, options;
-        fields >> skipped >> skipped >> skipped >> mount_root >> mount_point;
-        while (fields >> word && word != "-") {
-        }
-        fields >> type >> skipped >> options;
-        if (type == "cgroup" || type == "cgroup2")
-            found.push_back({.v2 = type == "cgroup2",
-                             .controllers = "," + options + ",",
-                             .mount_point = root / fs::path(mount_point).relative_path(),
-                             .root = mount_root});
-    }
+    for (const auto& mounted : mounted_filesystems(root / "proc"))
+        if (mounted.type == "cgroup" || mounted.type == "cgroup2")
+            found.push_back({.v2 = mounted.type == "cgroup2",
+                             .controllers = "," + mounted.options + ",",
+                             .mount_point = root / fs::path(mounted.point).relative_path(),
+                             .root = mounted.root});
     return found;
 }
 
@@ -233,7 +223,6 @@ Status allow_open_files(std::uint64_t count) {
         return fail({.what = "the limit of open files is too low",
                      .why = "it must be at least " + std::to_string(count) + ", and it is " +
                             std::to_string(files.rlim_max),
-                     .where = {},
                      .hint = "`ulimit -Hn` shows the limit. An administrator can raise it."});
     files.rlim_cur = count;
     if (setrlimit(RLIMIT_NOFILE, &files) == 0) return {};

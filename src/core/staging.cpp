@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/open_file.h"
 #include "core/ownership.h"
 #include "core/variables.h"
 
@@ -69,16 +70,7 @@ Result<fs::path> default_parent() {
     }
     return fail({.what = "there is no usable directory to build in",
                  .why = std::move(reasons),
-                 .where = {},
                  .hint = "Choose a directory on a local disk of this node with --tmpdir."});
-}
-
-/// Whether the path still names what is open.
-bool is_same(const Fd& fd, const fs::path& path) {
-    struct stat opened {};
-    struct stat named {};
-    return fstat(fd.get(), &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
-           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 Fd open_directory(const fs::path& path) {
@@ -108,19 +100,12 @@ Result<Staging> Staging::create(const fs::path& parent) {
         const bool locked = lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
         if (!locked && lock && errno != EWOULDBLOCK) return Staging(path, std::move(lock));
         // A sweep may have locked or removed it between mkdtemp() and flock(): try again under another name.
-        if (locked && is_same(lock, path)) return Staging(path, std::move(lock));
+        if (locked && is_named(lock, path)) return Staging(path, std::move(lock));
     }
 }
 
 Staging::Staging(Staging&& other) noexcept
     : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)), kept_(other.kept_) {}
-
-Staging& Staging::operator=(Staging&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(lock_, other.lock_);
-    std::swap(kept_, other.kept_);
-    return *this;
-}
 
 Staging::~Staging() {
     // What cannot be removed now is left to the next sweep: a destructor cannot report errors.
@@ -139,7 +124,7 @@ void sweep_staging(const fs::path& parent) {
         const Fd directory = open_directory(path);
         struct stat info {};
         if (!directory || fstat(directory.get(), &info) != 0 || info.st_uid != geteuid()) continue;
-        if (flock(directory.get(), LOCK_EX | LOCK_NB) != 0 || !is_same(directory, path)) continue;
+        if (flock(directory.get(), LOCK_EX | LOCK_NB) != 0 || !is_named(directory, path)) continue;
         [[maybe_unused]] const auto removed = remove_tree(path);
     }
 }

@@ -16,7 +16,6 @@ public:
     /// network filesystem and can be used.
     static Result<Staging> create(const std::filesystem::path& parent);
     Staging(Staging&&) noexcept;
-    Staging& operator=(Staging&&) noexcept;
     ~Staging();
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     /// The destructor will not remove the directory.

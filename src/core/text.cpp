@@ -52,6 +52,14 @@ bool is_hex(std::string_view text, std::size_t size) {
     return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+std::optional<std::string_view> take_until(std::string_view& text, char end) {
+    const auto at = text.find(end);
+    if (at == text.npos) return std::nullopt;
+    const auto part = text.substr(0, at);
+    text.remove_prefix(at + 1);
+    return part;
+}
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     std::string result;
     std::size_t done = 0;
@@ -78,6 +86,16 @@ std::string escaped(std::string_view text, std::string_view special) {
         result += c;
     }
     return result;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words, char* const* more) {
+    std::vector<char*> pointers;
+    for (auto& word : words)
+        pointers.push_back(word.data());
+    for (; more != nullptr && *more != nullptr; ++more)
+        pointers.push_back(*more);
+    pointers.push_back(nullptr);
+    return pointers;
 }
 
 std::string shell_quoted(const std::string& word) {

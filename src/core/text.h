@@ -27,6 +27,9 @@ std::vector<std::string> words_in(std::string_view text, std::string_view separa
 /// Whether it consists of this number of hexadecimal digits in lower case.
 bool is_hex(std::string_view text, std::size_t size);
 
+/// Takes the part of `text` before `end`, and skips `end`; nullopt if there is none.
+std::optional<std::string_view> take_until(std::string_view& text, char end);
+
 /// The texts with a separator between them.
 template<class Texts>
 std::string joined(const Texts& texts, std::string_view separator) {
@@ -58,6 +61,10 @@ std::string listed(std::span<const std::string> words, std::string_view last = "
 
 /// With a backslash before each of the `special` characters.
 std::string escaped(std::string_view text, std::string_view special);
+
+/// For execve(): pointers to the words, then those of `more`, which ends with a null pointer, and a null
+/// pointer. Valid as long as both.
+std::vector<char*> pointers_to(std::vector<std::string>& words, char* const* more = nullptr);
 
 /// Quotes a word for a shell, if that is necessary.
 std::string shell_quoted(const std::string& word);

@@ -14,14 +14,18 @@ constexpr std::string_view digits = "0123456789ABCDEF";
 /// How far a login is searched, so that a very long text does not take very long.
 constexpr std::size_t longest_login = 4096;
 
+bool is_of_scheme(unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+}
+
 /// Where the authority (user, password and host) begins; nullopt if this is no URL.
 std::optional<std::size_t> authority_start(std::string_view text) {
     const auto end = text.find("://");
     if (end == std::string_view::npos || end == 0) return std::nullopt;
     const auto scheme = text.substr(0, end);
-    const bool letters = std::ranges::all_of(
-        scheme, [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.'; });
-    if (!letters || std::isalpha(static_cast<unsigned char>(scheme.front())) == 0) return std::nullopt;
+    if (!std::ranges::all_of(scheme, is_of_scheme) ||
+        std::isalpha(static_cast<unsigned char>(scheme.front())) == 0)
+        return std::nullopt;
     return end + 3;
 }
 
@@ -161,11 +165,8 @@ std::string without_credentials_within(std::string_view line) {
         const auto mark = line.find("://");
         if (mark == std::string_view::npos) return result + std::string(line);
         const auto before = line.substr(0, mark);
-        const auto is_scheme = [](unsigned char c) {
-            return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
-        };
         auto start = before.size();
-        while (start > 0 && is_scheme(static_cast<unsigned char>(before[start - 1])))
+        while (start > 0 && is_of_scheme(static_cast<unsigned char>(before[start - 1])))
             --start;
         // "-ihttps://...": the option's letter now looks like part of the scheme; its dash does not.
         while (start < mark && std::isalpha(static_cast<unsigned char>(before[start])) == 0)

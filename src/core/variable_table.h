@@ -11,7 +11,7 @@ namespace containerize {
 /// A row of the table. One without a description is the title of those below it.
 struct VariableInfo {
     std::string_view names; ///< separated by spaces; "*" stands for any characters
-    std::string_view description{};
+    std::string_view description = {};
 };
 
 inline constexpr auto variable_table = std::to_array<VariableInfo>({

@@ -16,7 +16,7 @@ struct Finding {
     std::string name; ///< e.g. "user namespaces"
     Verdict verdict = Verdict::ok;
     std::string found;
-    std::string advice{}; ///< what to do; empty if nothing needs to be done
+    std::string advice = {}; ///< what to do; empty if nothing needs to be done
 };
 
 /// If `prefix` is not empty, also checks whether an installation can be made there.

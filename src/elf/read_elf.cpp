@@ -7,8 +7,6 @@
 #include <cstring>
 #include <optional>
 
-#include <elf.h>
-
 namespace containerize::elf {
 
 using image::TreeView;
@@ -52,7 +50,7 @@ public:
 
 private:
     [[nodiscard]] std::unexpected<Error> bad(std::string why) const {
-        return fail({.what = "cannot use the library", .why = std::move(why), .where = path_, .hint = {}});
+        return fail({.what = "cannot use the library", .why = std::move(why), .where = path_});
     }
 
     Status read_segments() {

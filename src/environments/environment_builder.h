@@ -54,7 +54,7 @@ struct BuildContext {
 struct Activation {
     std::vector<launch::EnvironmentChange> changes;
     /// Scripts to source, relative to the prefix, because their effect depends on the caller's environment.
-    std::vector<std::string> scripts{};
+    std::vector<std::string> scripts = {};
 };
 
 class EnvironmentBuilder {

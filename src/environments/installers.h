@@ -20,9 +20,9 @@ inline constexpr const char* pip_stage = "Installing pip packages";
 
 struct RequirementsToInstall {
     std::filesystem::path file;
-    const spec::Requirements& read;      ///< the parsed `file`
-    std::filesystem::path directory;     ///< local paths in the file are relative to it
-    std::filesystem::path constraints{}; ///< like the members of pip::InstallRequest
+    const spec::Requirements& read;         ///< the parsed `file`
+    std::filesystem::path directory;        ///< local paths in the file are relative to it
+    std::filesystem::path constraints = {}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
 };
 

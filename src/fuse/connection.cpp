@@ -30,11 +30,7 @@ constexpr std::uint16_t pages_per_read = largest_read / 4096;
 constexpr std::uint16_t background_requests = 64;
 
 std::unexpected<Error> no_device(int error_number) {
-    Error error{.what = "cannot open /dev/fuse",
-                .why = std::strerror(error_number),
-                .where = {},
-                .hint = {},
-                .fault = Fault::engine};
+    Error error{.what = "cannot open /dev/fuse", .why = std::strerror(error_number), .fault = Fault::engine};
     if (error_number == ENOENT || error_number == ENODEV || error_number == ENXIO)
         error.hint =
             "The kernel's FUSE module is not loaded. An administrator can load it with `modprobe fuse`.";
@@ -70,8 +66,7 @@ Result<FuseFeatures> answer_init(int device) {
     if (header.opcode != FUSE_INIT || in.major != FUSE_KERNEL_VERSION)
         return fail({.what = "the kernel uses an unknown FUSE protocol",
                      .why = "version " + std::to_string(in.major) + "." + std::to_string(in.minor),
-                     .where = "/dev/fuse",
-                     .hint = {}});
+                     .where = "/dev/fuse"});
 
     std::uint64_t offered = in.flags;
     if ((in.flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in.flags2} << 32U;
@@ -137,8 +132,7 @@ Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, unsi
 
 Result<FuseConnection> connect_fuse(Fd device, unsigned threads) {
     FuseConnection connection;
-    auto features = TRY(answer_init(device.get()));
-    connection.features = features;
+    connection.features = TRY(answer_init(device.get()));
     std::uint32_t source = static_cast<std::uint32_t>(device.get());
     connection.devices.push_back(std::move(device));
     // Cloned here and not in the server: when a killed server closes the last descriptor of a clone, the

@@ -24,7 +24,6 @@
 #include <dirent.h>
 #include <linux/fuse.h>
 #include <malloc.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>

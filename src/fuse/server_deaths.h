@@ -21,7 +21,7 @@ struct ServerProgress {
     std::array<Thread, most_threads> threads;
     std::atomic<bool> serving = false; ///< set once the images are open
     /// Why the server exited by itself, NUL-terminated; written last of all.
-    std::array<char, 512> failure{};
+    std::array<char, 512> failure = {};
 
     [[nodiscard]] std::uint64_t answered() const;
 };

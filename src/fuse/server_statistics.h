@@ -15,7 +15,7 @@ namespace containerize::fuse {
 
 struct ServerStatistics {
     static constexpr std::size_t most_kinds = 64;
-    std::array<std::atomic<std::uint64_t>, most_kinds> requests{}; ///< by opcode
+    std::array<std::atomic<std::uint64_t>, most_kinds> requests = {}; ///< by opcode
     image::Statistics image;
     ServerProgress progress;
 };

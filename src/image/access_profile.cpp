@@ -28,15 +28,6 @@ std::unexpected<Error> damaged(const std::filesystem::path& file, std::string wh
                  .hint = "Record it again with `containerize profile --replace`."});
 }
 
-/// Takes the part of `text` before `end`, and skips `end`; nullopt if there is none.
-std::optional<std::string_view> take_until(std::string_view& text, char end) {
-    const auto at = text.find(end);
-    if (at == std::string_view::npos) return std::nullopt;
-    const auto part = text.substr(0, at);
-    text.remove_prefix(at + 1);
-    return part;
-}
-
 /// Decimal digits as std::to_string writes them, and nothing else.
 template<class Number>
 std::optional<Number> number_of(std::string_view text) {

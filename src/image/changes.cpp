@@ -5,7 +5,6 @@
 #include "image/layers.h"
 #include "image/walk.h"
 
-#include <algorithm>
 #include <expected>
 #include <functional>
 #include <set>
@@ -57,11 +56,12 @@ Result<bool> has_removal_marks(Walk& walk, Reference directory) {
     return false;
 }
 
-void drop_removal_marks(std::vector<TreeEntry>& entries) {
+/// Drops all other entries. The names of a hard-linked file are kept or dropped together.
+void keep_only(std::vector<TreeEntry>& entries, const std::function<bool(const TreeEntry&)>& wanted) {
     std::vector<std::size_t> places(entries.size(), TreeEntry::npos);
     std::vector<TreeEntry> kept;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        if (is_removal_mark(entries[i])) continue;
+        if (!wanted(entries[i])) continue;
         places[i] = kept.size();
         kept.push_back(std::move(entries[i]));
         if (auto& original = kept.back().original; original != TreeEntry::npos) original = places[original];
@@ -128,26 +128,12 @@ private:
                 for (auto above = fs::path(path).parent_path(); !above.empty(); above = above.parent_path())
                     kept_.insert(above.string());
         Changes changes;
-        changes.tree = {.root = tree_.root,
-                        .attributes_of_root = tree_.attributes_of_root,
-                        .entries = {},
-                        .left_out = std::move(tree_.left_out)};
-        std::vector<std::size_t> places(tree_.entries.size(), TreeEntry::npos);
-        for (std::size_t i = 0; i < tree_.entries.size(); ++i) {
-            auto& entry = tree_.entries[i];
-            if (!files_.contains(entry.path) && !kept_.contains(entry.path)) continue;
-            places[i] = changes.tree.entries.size();
-            // All names of a file change together.
-            if (entry.original != TreeEntry::npos) entry.original = places[entry.original];
-            changes.tree.entries.push_back(std::move(entry));
-        }
-        for (const auto& path : removed_) {
-            TreeEntry whiteout;
-            whiteout.path = path;
-            whiteout.type = S_IFCHR;
-            whiteout.covers = true;
-            changes.tree.entries.push_back(std::move(whiteout));
-        }
+        changes.tree = std::move(tree_);
+        keep_only(changes.tree.entries, [this](const TreeEntry& entry) {
+            return files_.contains(entry.path) || kept_.contains(entry.path);
+        });
+        for (const auto& path : removed_)
+            changes.tree.entries.push_back({.path = path, .type = S_IFCHR, .covers = true});
         changes.files.assign(files_.begin(), files_.end());
         changes.files.insert(changes.files.end(), removed_.begin(), removed_.end());
         return changes;
@@ -188,7 +174,7 @@ Result<Changes> changes_in_fuse_overlay(const fs::path& upper, const fs::path& m
                                         std::span<const fs::path> images, mode_t umask_bits) {
     auto tree = TRY(list_tree(upper, umask_bits));
     auto layers = TRY(open_layers(images));
-    drop_removal_marks(tree.entries);
+    keep_only(tree.entries, [](const TreeEntry& entry) { return !is_removal_mark(entry); });
     return Comparison(tree, merged, *layers, [](const auto&) { return false; }).run();
 }
 
@@ -230,8 +216,7 @@ Result<Snapshot> take_snapshot(const fs::path& tree) {
     Snapshot snapshot;
     for (auto& entry : entries.entries)
         snapshot.inodes.emplace(std::move(entry.path), entry.inode);
-    auto now = TRY(time_on(tree.parent_path()));
-    snapshot.time = now;
+    snapshot.time = TRY(time_on(tree.parent_path()));
     return snapshot;
 }
 

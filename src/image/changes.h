@@ -38,7 +38,7 @@ Result<Changes> changes_in_fuse_overlay(const std::filesystem::path& upper,
 
 /// The state of a tree on disk at some time, to find what changed in it afterwards.
 struct Snapshot {
-    timespec time{}; ///< by its filesystem's clock
+    timespec time = {}; ///< by its filesystem's clock
     std::unordered_map<std::string, ino_t> inodes;
 };
 Result<Snapshot> take_snapshot(const std::filesystem::path& tree);

@@ -7,10 +7,6 @@
 
 namespace containerize::image {
 
-void Decompressor::Release::operator()(sqfs_compressor_t* compressor) const {
-    sqfs_destroy(compressor);
-}
-
 std::expected<std::unique_ptr<Decompressor>, int> Decompressor::create(const sqfs_super_t& super) {
     if (super.compression_id < SQFS_COMP_MIN || super.compression_id > SQFS_COMP_MAX)
         return std::unexpected(EINVAL);
@@ -40,9 +36,7 @@ std::expected<std::size_t, int> Decompressor::decompress(std::span<const std::by
             idle_.pop_back();
         }
     }
-    if (!instance) {
-        instance = TRY(make());
-    }
+    if (!instance) instance = TRY(make());
     const auto written = instance->do_block(
         instance.get(), reinterpret_cast<const sqfs_u8*>(in.data()), static_cast<sqfs_u32>(in.size()),
         reinterpret_cast<sqfs_u8*>(out.data()), static_cast<sqfs_u32>(out.size()));

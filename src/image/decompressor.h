@@ -1,6 +1,8 @@
 // Decompression by libsquashfs, usable from any thread.
 #pragma once
 
+#include "image/squashfs_objects.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -8,9 +10,6 @@
 #include <mutex>
 #include <span>
 #include <vector>
-
-#include <sqfs/compressor.h>
-#include <sqfs/super.h>
 
 namespace containerize::image {
 
@@ -27,15 +26,12 @@ public:
     std::expected<std::size_t, int> decompress(std::span<const std::byte> in, std::span<std::byte> out);
 
 private:
-    struct Release {
-        void operator()(sqfs_compressor_t* compressor) const;
-    };
-    using Instance = std::unique_ptr<sqfs_compressor_t, Release>;
+    using Instance = SquashfsObject<sqfs_compressor_t>;
 
     Decompressor() = default;
     std::expected<Instance, int> make() const;
 
-    sqfs_compressor_config_t config_{};
+    sqfs_compressor_config_t config_ = {};
     std::mutex mutex_;
     std::vector<Instance> idle_;
 };

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::size_t listing_cache_bytes = 8U << 20U;
 
-const Directory::Entry* find_entry(const Directory& directory, std::string_view name) {
-    const auto found = std::ranges::lower_bound(
-        directory.entries, name, {}, [&](const Directory::Entry& entry) { return directory.name(entry); });
-    return found == directory.entries.end() || directory.name(*found) != name ? nullptr : &*found;
-}
-
 void append(Directory& directory, Directory::Entry entry, std::string_view name) {
     entry.name_start = static_cast<std::uint32_t>(directory.names.size());
     directory.names.append(name);
@@ -40,18 +34,16 @@ Result<std::unique_ptr<Layers>> Layers::open(std::vector<ImageFile> images, cons
     if (images.empty() || images.size() > most_images)
         return fail({.what = "cannot merge " + std::to_string(images.size()) + " images",
                      .why = "the limit is " + std::to_string(most_images),
-                     .where = {},
                      .hint = "Merge them into one image with `containerize squash`."});
     const std::filesystem::path uppermost = images.back().path;
     layers->first_numbers_.push_back(0);
     Directories roots;
     for (auto& image : images) {
         auto reader =
-            Reader::open(std::move(image.file), image.path, images.size(), image.offset, instruments);
-        if (!reader) return fail(std::move(reader.error()));
-        layers->first_numbers_.push_back(layers->first_numbers_.back() + (*reader)->inode_count());
-        roots.insert(roots.begin(), in_layer(layers->readers_.size(), (*reader)->root()));
-        layers->readers_.push_back(std::move(*reader));
+            TRY(Reader::open(std::move(image.file), image.path, images.size(), image.offset, instruments));
+        layers->first_numbers_.push_back(layers->first_numbers_.back() + reader->inode_count());
+        roots.insert(roots.begin(), in_layer(layers->readers_.size(), reader->root()));
+        layers->readers_.push_back(std::move(reader));
     }
     layers->root_ = roots.front();
     // Overlayfs's own attributes do not count: without any others, none is ever asked for.
@@ -102,7 +94,7 @@ std::expected<void, int> Layers::merge(const Directories& directories, std::size
         auto listing = TRY(reader(directory).directory(within(directory)));
         listings.push_back(std::move(listing));
     }
-    for (std::size_t i = 0; i < directories.size() && layer_of(directories[i]) != 0; ++i) {
+    for (std::size_t i = 0; i < directories.size() && image_of(directories[i]) != 0; ++i) {
         for (const auto& entry : listings[i]->entries) {
             if (entry.type != DT_DIR) continue;
             const auto below = TRY(subdirectories(directories, listings, listings[i]->name(entry)));
@@ -118,11 +110,11 @@ Layers::subdirectories(const Directories& directories,
                        const std::vector<LoadingCache<Directory>::Pointer>& listings, std::string_view name) {
     Directories found;
     for (std::size_t i = 0; i < directories.size(); ++i) {
-        const auto* entry = find_entry(*listings[i], name);
+        const auto* entry = listings[i]->find(name);
         if (entry == nullptr) continue;
         if (entry->type != DT_DIR) break;
         Reader& image = reader(directories[i]);
-        found.push_back(in_layer(layer_of(directories[i]), entry->inode));
+        found.push_back(in_layer(image_of(directories[i]), entry->inode));
         const auto inode = TRY(image.inode(entry->inode));
         const auto attributes = TRY(image.xattrs(inode.xattrs));
         if (is_opaque(attributes)) break;
@@ -151,7 +143,7 @@ std::expected<Directory, int> Layers::merged_listing(Reference reference) {
             if (order <= 0)
                 take(upper, *u++, 0);
             else
-                take(lower, *l, layer_of(one));
+                take(lower, *l, image_of(one));
             if (order >= 0) ++l;
         }
     }
@@ -167,8 +159,8 @@ std::size_t Layers::drop_caches() {
 }
 
 LoadingCache<Directory>::Loaded Layers::directory(Reference reference) {
-    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
-    if (layer_of(reference) == 0) return readers_.front()->directory(reference);
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (image_of(reference) == 0) return readers_.front()->directory(reference);
     return listings_.get(reference, [&]() -> LoadingCache<Directory>::Loaded {
         auto listing = TRY(merged_listing(reference));
         return std::make_shared<const Directory>(std::move(listing));
@@ -176,7 +168,7 @@ LoadingCache<Directory>::Loaded Layers::directory(Reference reference) {
 }
 
 std::expected<Inode, int> Layers::inode(Reference reference) {
-    const auto layer = layer_of(reference);
+    const auto layer = image_of(reference);
     if (layer >= readers_.size()) return std::unexpected(EIO);
     auto inode = readers_[layer]->inode(within(reference));
     if (!inode || layer == 0) return inode;
@@ -192,29 +184,29 @@ std::expected<Inode, int> Layers::inode(Reference reference) {
 
 std::expected<Reference, int> Layers::lookup(Reference directory, std::string_view name) {
     const auto listing = TRY(this->directory(directory));
-    const auto* entry = find_entry(*listing, name);
+    const auto* entry = listing->find(name);
     if (entry == nullptr) return std::unexpected(ENOENT);
     return entry->inode;
 }
 
 std::expected<std::string, int> Layers::read_link(Reference reference) const {
-    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
     return reader(reference).read_link(within(reference));
 }
 
 std::expected<void, int> Layers::read(Reference reference, std::uint64_t offset, std::size_t size,
                                       std::vector<Slice>& out) {
-    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
     return reader(reference).read(within(reference), offset, size, out);
 }
 
 std::expected<std::vector<ProfileBlock>, int> Layers::blocks_of(Reference reference) {
-    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
     return reader(reference).blocks_of(within(reference));
 }
 
 std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const {
-    if (layer_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
     Reader& image = reader(reference);
     const auto inode = TRY(image.inode(within(reference)));
     auto found = image.xattrs(inode.xattrs);
@@ -238,7 +230,7 @@ std::expected<Reference, int> Layers::find(std::string_view path) {
 Result<std::unique_ptr<Layers>> open_layers(std::span<const std::filesystem::path> paths) {
     std::vector<Layers::ImageFile> files;
     for (const auto& path : paths) {
-        files.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path, .offset = 0});
+        files.push_back({.file = Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), .path = path});
         if (!files.back().file) return fail_errno("cannot open the image", path.string());
     }
     return Layers::open(std::move(files));

@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace containerize::image {
@@ -70,7 +69,7 @@ public:
     /// The blocks of a file in its image, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
     /// The number of the image that holds an inode, the lowest being 0.
-    [[nodiscard]] static std::size_t image_of(Reference reference) { return layer_of(reference); }
+    [[nodiscard]] static std::size_t image_of(Reference reference) { return reference >> 48U; }
 
     /// Whether any file can have visible extended attributes.
     [[nodiscard]] bool has_xattrs() const { return has_xattrs_; }
@@ -91,12 +90,11 @@ private:
     std::expected<Directory, int> merged_listing(Reference reference);
     [[nodiscard]] bool is_whiteout(Reference reference, std::uint8_t type) const;
 
-    [[nodiscard]] static std::size_t layer_of(Reference reference) { return reference >> 48U; }
     [[nodiscard]] static Reference within(Reference reference) { return reference & ((1ULL << 48U) - 1); }
     [[nodiscard]] static Reference in_layer(std::size_t layer, Reference reference) {
         return std::uint64_t{layer} << 48U | reference;
     }
-    [[nodiscard]] Reader& reader(Reference reference) const { return *readers_[layer_of(reference)]; }
+    [[nodiscard]] Reader& reader(Reference reference) const { return *readers_[image_of(reference)]; }
 
     std::vector<std::unique_ptr<Reader>> readers_;
     std::vector<std::uint64_t> first_numbers_; ///< offset for each image's inode numbers; last: their sum

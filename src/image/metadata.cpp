@@ -1,7 +1,6 @@
 #include "image/metadata.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -30,6 +29,20 @@ std::optional<TableHeader> header_at(std::span<const std::byte> raw, std::uint64
 
 } // namespace
 
+std::expected<void, int> read_block(std::span<const std::byte> raw, std::uint64_t& position,
+                                    Decompressor& decompressor, MetadataBlock& out) {
+    const auto header = header_at(raw, position);
+    if (!header) return std::unexpected(EIO);
+    const auto stored = raw.subspan(position + header_size, header->size);
+    position += header_size + header->size;
+    out.size = stored.size();
+    if (header->compressed)
+        out.size = TRY(decompressor.decompress(stored, out.data));
+    else
+        std::ranges::copy(stored, out.data.begin());
+    return {};
+}
+
 MetadataTable::MetadataTable(std::vector<std::byte> raw, Decompressor& decompressor)
     : raw_(std::move(raw)), decompressor_(decompressor) {}
 
@@ -47,27 +60,19 @@ std::expected<std::unique_ptr<MetadataTable>, int> MetadataTable::create(std::ve
         table->starts_.push_back(position);
         position += header_size + header->size;
     }
-    table->blocks_ = std::vector<std::atomic<const Block*>>(table->starts_.size());
+    table->blocks_ = std::vector<std::atomic<const MetadataBlock*>>(table->starts_.size());
     return table;
 }
 
-std::expected<const MetadataTable::Block*, int> MetadataTable::block(std::size_t index) const {
+std::expected<const MetadataBlock*, int> MetadataTable::block(std::size_t index) const {
     if (index >= blocks_.size()) return std::unexpected(EIO);
-    if (const Block* known = blocks_[index].load(std::memory_order_acquire)) return known;
+    if (const MetadataBlock* known = blocks_[index].load(std::memory_order_acquire)) return known;
 
-    const auto header = header_at(raw_, starts_[index]);
-    if (!header) return std::unexpected(EIO);
-    const auto stored = std::span(raw_).subspan(starts_[index] + header_size, header->size);
-    auto made = std::make_unique<Block>();
-    if (!header->compressed) {
-        std::ranges::copy(stored, made->data.begin());
-        made->size = stored.size();
-    } else {
-        auto written = TRY(decompressor_.decompress(stored, made->data));
-        made->size = written;
-    }
+    auto made = std::make_unique<MetadataBlock>();
+    auto position = starts_[index];
+    TRY(read_block(raw_, position, decompressor_, *made));
     // If two threads decompress the same block, the first result is kept and the other freed.
-    const Block* expected = nullptr;
+    const MetadataBlock* expected = nullptr;
     if (blocks_[index].compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel))
         return made.release();
     return expected;

@@ -1,13 +1,13 @@
 // The inode and directory tables of an image: chains of compressed blocks of at most 8 KiB.
 #pragma once
 
+#include "core/error.h"
 #include "image/decompressor.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <expected>
 #include <memory>
 #include <span>
@@ -20,6 +20,15 @@ inline constexpr std::size_t metadata_block_size = 8192;
 inline constexpr std::size_t most_metadata_blocks = std::size_t{1} << 18U;
 /// Limit for all tables of an image together, in bytes as stored.
 inline constexpr std::uint64_t largest_tables = std::uint64_t{1} << 30U;
+
+struct MetadataBlock {
+    std::size_t size = 0;
+    std::array<std::byte, metadata_block_size> data;
+};
+/// Decompresses the block at `position` of `raw`, and advances `position` past it. EIO if no whole block is
+/// there.
+std::expected<void, int> read_block(std::span<const std::byte> raw, std::uint64_t& position,
+                                    Decompressor& decompressor, MetadataBlock& out);
 
 /// One table. It stays compressed in memory as it was read; its blocks are decompressed at their first use
 /// and then kept (about 100 bytes for each file of the image). Thread-safe without locks.
@@ -46,8 +55,7 @@ public:
         std::expected<T, int> read() {
             static_assert(std::is_trivially_copyable_v<T>);
             T value;
-            if (auto done = read(std::as_writable_bytes(std::span(&value, 1))); !done)
-                return std::unexpected(done.error());
+            TRY(read(std::as_writable_bytes(std::span(&value, 1))));
             return value;
         }
 
@@ -65,18 +73,13 @@ public:
     std::expected<Cursor, int> at(std::uint64_t start, std::size_t offset) const;
 
 private:
-    struct Block {
-        std::size_t size;
-        std::array<std::byte, metadata_block_size> data;
-    };
-
     MetadataTable(std::vector<std::byte> raw, Decompressor& decompressor);
-    std::expected<const Block*, int> block(std::size_t index) const;
+    std::expected<const MetadataBlock*, int> block(std::size_t index) const;
 
     std::vector<std::byte> raw_;
     Decompressor& decompressor_;
-    std::vector<std::uint64_t> starts_;                     ///< position of each block's header in raw_
-    mutable std::vector<std::atomic<const Block*>> blocks_; ///< null until first used
+    std::vector<std::uint64_t> starts_; ///< position of each block's header in raw_
+    mutable std::vector<std::atomic<const MetadataBlock*>> blocks_; ///< null until first used
 };
 
 } // namespace containerize::image

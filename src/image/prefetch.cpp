@@ -54,19 +54,13 @@ void Prefetch::plan(std::size_t part, std::vector<ProfileBlock> blocks, const Re
     const std::size_t before = blocks_.size();
     for (const auto& extent : requests_for(blocks, shape)) {
         places_[part].emplace(extent.begin, pieces_.size());
-        pieces_.push_back({.extent = extent,
-                           .part = part,
-                           .state = State::waiting,
-                           .was_read = false,
-                           .data = nullptr,
-                           .blocks = {},
-                           .left = 0});
+        pieces_.push_back({.extent = extent, .part = part});
         pieces_.back().extent.first += before;
     }
     for (const auto& block : blocks) {
         const std::size_t number = blocks_.size();
         numbers_[part].emplace(block.start, number);
-        blocks_.push_back({.place = block, .part = part, .loaded = false, .used = false});
+        blocks_.push_back({.place = block, .part = part});
         for (const auto piece : pieces_of(blocks_.back())) {
             pieces_[piece].blocks.push_back(number);
             ++pieces_[piece].left;
@@ -152,7 +146,7 @@ bool Prefetch::has_room(std::size_t size) const {
     return held_ == 0 || held_ + size <= options_.memory;
 }
 
-std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
+std::optional<Slice> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
     if (stopped_ || size == 0) return std::nullopt;
     Lock lock(mutex_);
     std::shared_ptr<std::vector<std::byte>> joined; // for a block that two requests share
@@ -164,12 +158,12 @@ std::optional<Source::Range> Prefetch::range(std::size_t part, std::uint64_t off
         if (!is_ready(piece, lock)) return std::nullopt;
         const auto count = std::min(end, piece.extent.end) - at;
         const auto bytes = std::span<const std::byte>(piece.data.get() + (at - piece.extent.begin), count);
-        if (count == size) return Source::Range{.pin = piece.data, .bytes = bytes};
+        if (count == size) return Slice{.pin = piece.data, .bytes = bytes};
         if (!joined) joined = std::make_shared<std::vector<std::byte>>(size);
         std::memcpy(joined->data() + (at - offset), bytes.data(), count);
         at += count;
     }
-    return Source::Range{.pin = joined, .bytes = *joined};
+    return Slice{.pin = joined, .bytes = *joined};
 }
 
 void Prefetch::wanted(std::size_t part, const ProfileBlock& block) {

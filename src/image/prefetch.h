@@ -55,7 +55,7 @@ public:
 
     /// The stored bytes of a listed block of the image number `part`, which are read now if they were not;
     /// nullopt if the block is not listed or was dropped.
-    std::optional<Source::Range> range(std::size_t part, std::uint64_t offset, std::size_t size);
+    std::optional<Slice> range(std::size_t part, std::uint64_t offset, std::size_t size);
     /// To be called when a request needs this block.
     void wanted(std::size_t part, const ProfileBlock& block);
     /// To be called when it was decompressed: its stored bytes are needed no more.
@@ -75,9 +75,9 @@ private:
         std::size_t part = 0;
         State state = State::waiting;
         bool was_read = false;
-        std::shared_ptr<std::byte[]> data;
-        std::vector<std::size_t> blocks; ///< those that lie in it, at least in part
-        std::size_t left = 0;            ///< how many of these are not decompressed yet
+        std::shared_ptr<std::byte[]> data = {};
+        std::vector<std::size_t> blocks = {}; ///< those that lie in it, at least in part
+        std::size_t left = 0;                 ///< how many of these are not decompressed yet
     };
     using Lock = std::unique_lock<std::mutex>;
 

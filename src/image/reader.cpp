@@ -1,20 +1,15 @@
 #include "image/reader.h"
 
 #include "core/read_write.h"
-#include "image/decompressor.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <utility>
 
 #include <dirent.h>
-#include <sqfs/block.h>
 #include <sqfs/dir.h>
-#include <sqfs/inode.h>
-#include <sqfs/xattr.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,13 +44,6 @@ constexpr std::uint8_t directory_types[] = {DT_UNKNOWN, DT_DIR, DT_REG,  DT_LNK,
                                             DT_BLK,     DT_CHR, DT_FIFO, DT_SOCK};
 constexpr unsigned basic_types = 7; ///< extended types are the basic ones plus this
 
-/// Returns 0 or an errno: EIO if the file ends too early.
-int read_exactly(int file, std::uint64_t offset, std::span<std::byte> out) {
-    const auto got = read_all_at(file, out.data(), out.size(), static_cast<off_t>(offset));
-    if (got < 0) return errno;
-    return static_cast<std::size_t>(got) == out.size() ? 0 : EIO;
-}
-
 std::expected<void, std::string> check_super(const sqfs_super_t& super, std::uint64_t size) {
     if (super.magic != SQFS_MAGIC) return std::unexpected("it is not a squashfs image");
     if (super.version_major != SQFS_VERSION_MAJOR || super.version_minor != SQFS_VERSION_MINOR)
@@ -85,12 +73,6 @@ std::unexpected<Error> bad_image(const std::filesystem::path& path, std::string 
                  .hint = "Build the installation again with `containerize new --force`."});
 }
 
-Result<std::uint64_t> size_of(int file, const std::filesystem::path& path) {
-    struct stat info {};
-    if (fstat(file, &info) != 0) return fail_errno("cannot read the image", path.string());
-    return static_cast<std::uint64_t>(info.st_size);
-}
-
 struct ImageHeader {
     std::uint64_t file_size = 0;
     sqfs_super_t super{};
@@ -98,12 +80,15 @@ struct ImageHeader {
 };
 
 Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std::uint64_t offset) {
-    auto size = TRY(size_of(file, path));
+    struct stat info {};
+    if (fstat(file, &info) != 0) return fail_errno("cannot read the image", path.string());
+    const auto size = static_cast<std::uint64_t>(info.st_size);
     sqfs_super_t super;
     const std::uint64_t left = offset < size ? size - offset : 0;
     if (left < sizeof super) return bad_image(path, "it is shorter than a squashfs header");
-    if (const int error = read_exactly(file, offset, std::as_writable_bytes(std::span(&super, 1))))
-        return fail_errno("cannot read the image", path.string(), error);
+    const auto got = read_all_at(file, &super, sizeof super, static_cast<off_t>(offset));
+    if (got != static_cast<ssize_t>(sizeof super))
+        return fail_errno("cannot read the image", path.string(), got < 0 ? errno : EIO);
     if (auto good = check_super(super, left); !good) return bad_image(path, std::move(good.error()));
     auto decompressor = Decompressor::create(super);
     if (!decompressor)
@@ -117,14 +102,13 @@ Result<ImageHeader> read_header(int file, const std::filesystem::path& path, std
 }
 
 bool good_name(std::string_view name) {
-    return !name.empty() && name.size() <= longest_name && name != "." && name != ".." &&
-           name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+    return name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+           name.find('\0') == std::string_view::npos;
 }
 
 std::expected<std::string, int> read_text(MetadataTable::Cursor& at, std::size_t size) {
     std::string text(size, '\0');
-    if (auto done = at.read(std::as_writable_bytes(std::span(text))); !done)
-        return std::unexpected(done.error());
+    TRY(at.read(std::as_writable_bytes(std::span(text))));
     return text;
 }
 
@@ -142,14 +126,13 @@ std::expected<XattrName, int> read_xattr_name(MetadataTable::Cursor& at) {
                      .value_elsewhere = (*type & xattr_value_elsewhere) != 0};
 }
 
-/// squashfs encodes device numbers like the kernel's new_encode_dev(), as FUSE expects them.
-template<class Dev>
-void take_device(Inode& inode, const Dev& device) {
-    inode.nlink = device.nlink;
-    inode.rdev = device.devno;
-}
-
 } // namespace
+
+const Directory::Entry* Directory::find(std::string_view wanted) const {
+    const auto found =
+        std::ranges::lower_bound(entries, wanted, {}, [this](const Entry& entry) { return name(entry); });
+    return found == entries.end() || name(*found) != wanted ? nullptr : &*found;
+}
 
 Reader::Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
                std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
@@ -179,15 +162,14 @@ Result<std::unique_ptr<Reader>> Reader::open(Fd file, const std::filesystem::pat
 
 // The tables are at the image's end, in the order inodes, listings, fragments, export, ids, xattrs: one large
 // read fetches them all, about a megabyte for 50,000 files.
-std::expected<Reader::Tables, int> Reader::read_tables() {
-    const std::uint64_t base = super_.inode_table_start;
-    Tables tables{.start = base, .bytes = std::vector<std::byte>(super_.bytes_used - base)};
-    if (auto done = source_.read(base, tables.bytes); !done) return std::unexpected(done.error());
+std::expected<std::vector<std::byte>, int> Reader::read_tables() {
+    std::vector<std::byte> tables(super_.bytes_used - super_.inode_table_start);
+    TRY(source_.read(super_.inode_table_start, tables));
     return tables;
 }
 
-std::expected<void, int> Reader::load_tables(const Tables& tables) {
-    const std::uint64_t base = tables.start;
+std::expected<void, int> Reader::load_tables(std::span<const std::byte> tables) {
+    const std::uint64_t base = super_.inode_table_start;
     // The listings end at the first block of the next table, which that table's index names first.
     std::uint64_t listings_end = super_.bytes_used;
     for (const std::uint64_t index :
@@ -197,21 +179,23 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
             return std::unexpected(EIO);
         if (index == super_.fragment_table_start && super_.fragment_entry_count == 0) continue;
         std::uint64_t first = 0;
-        std::memcpy(&first, tables.bytes.data() + (index - base), sizeof first);
+        std::memcpy(&first, tables.data() + (index - base), sizeof first);
         if (first < super_.directory_table_start) return std::unexpected(EIO);
         listings_end = std::min(listings_end, first);
     }
     const auto load = [&](std::unique_ptr<MetadataTable>& table, std::uint64_t from,
                           std::uint64_t to) -> std::expected<void, int> {
-        const auto begin = tables.bytes.begin() + static_cast<std::ptrdiff_t>(from - base);
+        const auto begin = tables.begin() + static_cast<std::ptrdiff_t>(from - base);
         table = TRY(MetadataTable::create(
             std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(to - from)), *decompressor_));
         return {};
     };
-    auto done = load(inodes_, base, super_.directory_table_start);
-    if (done) done = load(listings_, super_.directory_table_start, listings_end);
-    if (done) done = load_fragments(tables);
-    if (!done || super_.xattr_id_table_start == no_table) return done;
+    TRY(load(inodes_, base, super_.directory_table_start));
+    TRY(load(listings_, super_.directory_table_start, listings_end));
+    if (super_.fragment_table_start != no_table && super_.fragment_entry_count != 0)
+        fragments_ = TRY(
+            indexed_table<sqfs_fragment_t>(tables, super_.fragment_table_start, super_.fragment_entry_count));
+    if (super_.xattr_id_table_start == no_table) return {};
     // The attributes are between the position that their table's header names and that table's first block.
     if (super_.xattr_id_table_start < base ||
         super_.xattr_id_table_start >
@@ -219,97 +203,66 @@ std::expected<void, int> Reader::load_tables(const Tables& tables) {
         return std::unexpected(EIO);
     sqfs_xattr_id_table_t header;
     std::uint64_t first = 0;
-    const auto* at = tables.bytes.data() + (super_.xattr_id_table_start - base);
+    const auto* at = tables.data() + (super_.xattr_id_table_start - base);
     std::memcpy(&header, at, sizeof header);
     std::memcpy(&first, at + sizeof header, sizeof first);
     if (header.xattr_table_start < base || header.xattr_table_start > first || first > super_.bytes_used)
         return std::unexpected(EIO);
-    done = load(xattrs_, header.xattr_table_start, first);
-    if (!done) return done;
-    return load_xattr_sets(tables, header.xattr_ids);
+    TRY(load(xattrs_, header.xattr_table_start, first));
+    xattr_sets_ = TRY(indexed_table<sqfs_xattr_id_t>(tables, super_.xattr_id_table_start + sizeof header,
+                                                     header.xattr_ids));
+    return {};
 }
 
 template<class Entry>
-std::expected<std::vector<Entry>, int> Reader::indexed_table(const Tables& tables, std::uint64_t index,
-                                                             std::size_t count) {
+std::expected<std::vector<Entry>, int> Reader::indexed_table(std::span<const std::byte> tables,
+                                                             std::uint64_t index, std::size_t count) {
     constexpr std::size_t entries_per_block = metadata_block_size / sizeof(Entry);
-    const std::span<const std::byte> bytes = tables.bytes;
-    const std::size_t index_start = index - tables.start;
+    const std::uint64_t base = super_.inode_table_start;
+    const std::size_t index_start = index - base;
     const std::size_t blocks = (count + entries_per_block - 1) / entries_per_block;
-    if (count > most_entries || blocks > (bytes.size() - index_start) / sizeof(std::uint64_t))
+    if (count > most_entries || blocks > (tables.size() - index_start) / sizeof(std::uint64_t))
         return std::unexpected(EIO);
 
     std::vector<Entry> table;
+    MetadataBlock block;
     // The blocks must follow each other: one that the index names a thousand times would take a thousand
     // times its size in memory.
-    std::uint64_t least = tables.start;
+    std::uint64_t least = base;
     for (std::size_t i = 0; i < blocks; ++i) {
         std::uint64_t position = 0;
-        std::memcpy(&position, bytes.data() + index_start + i * sizeof position, sizeof position);
-        if (position < least || position - tables.start + 2 > bytes.size()) return std::unexpected(EIO);
-        std::uint16_t header = 0;
-        std::memcpy(&header, bytes.data() + (position - tables.start), sizeof header);
-        const std::size_t stored = header & 0x7FFFU;
-        if (stored > metadata_block_size || stored > bytes.size() - (position - tables.start) - 2)
-            return std::unexpected(EIO);
-        const auto raw = bytes.subspan(position - tables.start + 2, stored);
-        least = position + 2 + stored;
-
-        std::array<std::byte, metadata_block_size> block;
-        std::size_t size = stored;
-        if ((header & 0x8000U) != 0) {
-            std::ranges::copy(raw, block.begin());
-        } else {
-            auto written = TRY(decompressor_->decompress(raw, block));
-            size = written;
-        }
+        std::memcpy(&position, tables.data() + index_start + i * sizeof position, sizeof position);
+        if (position < least) return std::unexpected(EIO);
+        auto end = position - base;
+        TRY(read_block(tables, end, *decompressor_, block));
+        least = base + end;
         const std::size_t entries = std::min(entries_per_block, count - table.size());
-        if (entries * sizeof(Entry) > size) return std::unexpected(EIO);
+        if (entries * sizeof(Entry) > block.size) return std::unexpected(EIO);
         const std::size_t before = table.size();
         table.resize(before + entries);
-        std::memcpy(table.data() + before, block.data(), entries * sizeof(Entry));
+        std::memcpy(table.data() + before, block.data.data(), entries * sizeof(Entry));
     }
     return table;
 }
 
-std::expected<void, int> Reader::load_fragments(const Tables& tables) {
-    const std::size_t count = super_.fragment_table_start == no_table ? 0 : super_.fragment_entry_count;
-    if (count == 0) return {};
-    auto table = TRY(indexed_table<sqfs_fragment_t>(tables, super_.fragment_table_start, count));
-    fragments_.reserve(count);
-    for (const auto& entry : table)
-        fragments_.push_back({.start = entry.start_offset, .size = entry.size});
-    return {};
-}
-
-std::expected<void, int> Reader::load_xattr_sets(const Tables& tables, std::size_t count) {
-    auto table = TRY(indexed_table<sqfs_xattr_id_t>(
-        tables, super_.xattr_id_table_start + sizeof(sqfs_xattr_id_table_t), count));
-    xattr_sets_.reserve(count);
-    for (const auto& entry : table)
-        xattr_sets_.push_back({.start = entry.xattr, .count = entry.count});
-    return {};
-}
-
 std::expected<std::string, int> Reader::xattr_value(MetadataTable::Cursor& at, bool elsewhere) const {
-    auto size = at.read<std::uint32_t>();
-    if (size && elsewhere) {
+    const auto size = TRY(at.read<std::uint32_t>());
+    if (elsewhere) {
         const auto place = TRY(at.read<std::uint64_t>());
         auto there = TRY(xattrs_->at(place >> 16U, place & 0xFFFFU));
         return xattr_value(there, false);
     }
-    if (!size) return std::unexpected(size.error());
-    if (*size > longest_xattr) return std::unexpected(EIO);
-    return read_text(at, *size);
+    if (size > longest_xattr) return std::unexpected(EIO);
+    return read_text(at, size);
 }
 
 std::expected<std::vector<Xattr>, int> Reader::xattrs(std::uint32_t set) const {
     std::vector<Xattr> found;
     if (set == Inode::no_xattrs) return found;
     if (set >= xattr_sets_.size()) return std::unexpected(EIO);
-    const XattrSet& place = xattr_sets_[set];
+    const auto& place = xattr_sets_[set];
     if (place.count == 0) return found;
-    auto at = TRY(xattrs_->at(place.start >> 16U, place.start & 0xFFFFU));
+    auto at = TRY(xattrs_->at(place.xattr >> 16U, place.xattr & 0xFFFFU));
     std::size_t names = 0, values = 0;
     for (std::uint32_t i = 0; i < place.count; ++i) {
         auto name = TRY(read_xattr_name(at));
@@ -337,84 +290,86 @@ bool Reader::has_xattrs_other_than(std::string_view beginning) const {
 
 // Reads the fixed part of an inode. The returned cursor is at what follows: block sizes, or a link's target.
 std::expected<MetadataTable::Cursor, int> Reader::inode_at(Reference reference, Inode& inode) const {
-    auto at = TRY(inodes_->at(reference >> 16U, reference & 0xFFFFU));
-    auto cursor = at;
+    auto cursor = TRY(inodes_->at(reference >> 16U, reference & 0xFFFFU));
     const auto head = TRY(cursor.read<sqfs_inode_t>());
     if (head.type < SQFS_INODE_DIR || head.type > SQFS_INODE_EXT_SOCKET) return std::unexpected(EIO);
-    const bool extended = head.type > basic_types;
-    const unsigned type = extended ? head.type - basic_types : head.type;
+    const unsigned type = head.type > basic_types ? head.type - basic_types : head.type;
     inode.mode = type_bits[type] | (head.mode & 07777U);
     inode.number = head.inode_number;
     inode.mtime = head.mod_time;
 
-    // Each case reads its own structure; `take` fails if the table is too short for it.
-    const auto take = [&cursor]<class Field>(auto&& use) -> std::expected<void, int> {
-        auto field = TRY(cursor.read<Field>());
-        use(field);
-        return {};
+    const auto take_directory = [&inode](const auto& directory) {
+        inode.nlink = directory.nlink;
+        inode.size = directory.size;
+        inode.listing_block = directory.start_block;
+        inode.listing_offset = directory.offset;
+        inode.listing_size =
+            directory.size < listing_extra ? 0 : static_cast<std::uint32_t>(directory.size) - listing_extra;
     };
-    std::expected<void, int> done;
-    switch (type) {
+    switch (head.type) {
     case SQFS_INODE_DIR: {
-        const auto use = [&](const auto& dir) {
-            inode.nlink = dir.nlink;
-            if constexpr (requires { dir.xattr_idx; }) inode.xattrs = dir.xattr_idx;
-            inode.size = dir.size;
-            inode.listing_block = dir.start_block;
-            inode.listing_offset = dir.offset;
-            inode.listing_size =
-                dir.size < listing_extra ? 0 : static_cast<std::uint32_t>(dir.size) - listing_extra;
-        };
-        done = extended ? take.operator()<sqfs_inode_dir_ext_t>(use) : take.operator()<sqfs_inode_dir_t>(use);
-        break;
+        const auto directory = TRY(cursor.read<sqfs_inode_dir_t>());
+        take_directory(directory);
+        return cursor;
     }
-    case SQFS_INODE_FILE:
-        if (extended)
-            done = take.operator()<sqfs_inode_file_ext_t>([&](const auto& file) {
-                inode.nlink = file.nlink;
-                inode.xattrs = file.xattr_idx;
-                inode.size = file.file_size;
-                inode.data_start = file.blocks_start;
-                inode.fragment = file.fragment_idx;
-                inode.fragment_offset = file.fragment_offset;
-            });
-        else
-            done = take.operator()<sqfs_inode_file_t>([&](const auto& file) {
-                inode.size = file.file_size;
-                inode.data_start = file.blocks_start;
-                inode.fragment = file.fragment_index;
-                inode.fragment_offset = file.fragment_offset;
-            });
-        break;
+    case SQFS_INODE_EXT_DIR: {
+        const auto directory = TRY(cursor.read<sqfs_inode_dir_ext_t>());
+        take_directory(directory);
+        inode.xattrs = directory.xattr_idx;
+        return cursor;
+    }
+    case SQFS_INODE_FILE: {
+        const auto file = TRY(cursor.read<sqfs_inode_file_t>());
+        inode.size = file.file_size;
+        inode.data_start = file.blocks_start;
+        inode.fragment = file.fragment_index;
+        inode.fragment_offset = file.fragment_offset;
+        return cursor;
+    }
+    case SQFS_INODE_EXT_FILE: {
+        const auto file = TRY(cursor.read<sqfs_inode_file_ext_t>());
+        inode.nlink = file.nlink;
+        inode.xattrs = file.xattr_idx;
+        inode.size = file.file_size;
+        inode.data_start = file.blocks_start;
+        inode.fragment = file.fragment_idx;
+        inode.fragment_offset = file.fragment_offset;
+        return cursor;
+    }
     case SQFS_INODE_SLINK:
-        done = take.operator()<sqfs_inode_slink_t>([&](const auto& link) {
-            inode.nlink = link.nlink;
-            inode.size = link.target_size;
-        });
-        break;
+    case SQFS_INODE_EXT_SLINK: {
+        const auto link = TRY(cursor.read<sqfs_inode_slink_t>());
+        inode.nlink = link.nlink;
+        inode.size = link.target_size;
+        return cursor;
+    }
     case SQFS_INODE_BDEV:
     case SQFS_INODE_CDEV:
-        done = take.operator()<sqfs_inode_dev_t>([&](const auto& device) { take_device(inode, device); });
-        break;
-    default:
-        done = take.operator()<sqfs_inode_ipc_t>([&](const auto& ipc) { inode.nlink = ipc.nlink; });
-        break;
+    case SQFS_INODE_EXT_BDEV:
+    case SQFS_INODE_EXT_CDEV: {
+        const auto device = TRY(cursor.read<sqfs_inode_dev_t>());
+        inode.nlink = device.nlink;
+        inode.rdev = device.devno; // encoded like the kernel's new_encode_dev(), as FUSE expects it
+        return cursor;
     }
-    if (!done) return std::unexpected(done.error());
-    return cursor;
+    default: {
+        const auto other = TRY(cursor.read<sqfs_inode_ipc_t>());
+        inode.nlink = other.nlink;
+        return cursor;
+    }
+    }
 }
 
 std::expected<Inode, int> Reader::inode(Reference reference) const {
     Inode inode;
-    if (auto cursor = inode_at(reference, inode); !cursor) return std::unexpected(cursor.error());
+    TRY(inode_at(reference, inode));
     return inode;
 }
 
 std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const {
     Directory directory;
     if (inode.listing_size == 0) return directory;
-    auto at = TRY(listings_->at(inode.listing_block, inode.listing_offset));
-    auto cursor = at;
+    auto cursor = TRY(listings_->at(inode.listing_block, inode.listing_offset));
     for (std::uint64_t done = 0; done < inode.listing_size;) {
         const auto header = TRY(cursor.read<sqfs_dir_header_t>());
         if (header.count >= SQFS_MAX_DIR_ENT) return std::unexpected(EIO);
@@ -426,14 +381,12 @@ std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const 
                 std::uint16_t type;
                 std::uint16_t size;
             } fixed{};
-            if (auto got = cursor.read(std::as_writable_bytes(std::span(&fixed, 1))); !got)
-                return std::unexpected(got.error());
+            TRY(cursor.read(std::as_writable_bytes(std::span(&fixed, 1))));
             if (fixed.type == 0 || fixed.type > basic_types) return std::unexpected(EIO);
-            std::array<char, SQFS_MAX_DIR_ENT> buffer;
             const std::size_t size = std::size_t{fixed.size} + 1;
             if (size > longest_name) return std::unexpected(EIO);
-            if (auto got = cursor.read(std::as_writable_bytes(std::span(buffer).first(size))); !got)
-                return std::unexpected(got.error());
+            std::array<char, longest_name> buffer;
+            TRY(cursor.read(std::as_writable_bytes(std::span(buffer).first(size))));
             const std::string_view name(buffer.data(), size);
             if (!good_name(name)) return std::unexpected(EIO);
             directory.entries.push_back({.inode = std::uint64_t{header.start_block} << 16U | fixed.offset,
@@ -463,11 +416,9 @@ LoadingCache<Directory>::Loaded Reader::directory(Reference reference) {
 }
 
 std::expected<Reference, int> Reader::lookup(Reference parent, std::string_view name) {
-    auto loaded = TRY(directory(parent));
-    const Directory& listing = *loaded;
-    const auto found = std::ranges::lower_bound(
-        listing.entries, name, {}, [&](const Directory::Entry& entry) { return listing.name(entry); });
-    if (found == listing.entries.end() || listing.name(*found) != name) return std::unexpected(ENOENT);
+    const auto listing = TRY(directory(parent));
+    const auto* found = listing->find(name);
+    if (found == nullptr) return std::unexpected(ENOENT);
     return found->inode;
 }
 
@@ -476,9 +427,7 @@ std::expected<std::string, int> Reader::read_link(Reference reference) const {
     auto cursor = TRY(inode_at(reference, inode));
     if (!S_ISLNK(inode.mode)) return std::unexpected(EINVAL);
     if (inode.size == 0 || inode.size >= PATH_MAX) return std::unexpected(EIO);
-    std::string target(inode.size, '\0');
-    if (auto done = cursor.read(std::as_writable_bytes(std::span(target))); !done)
-        return std::unexpected(done.error());
+    auto target = TRY(read_text(cursor, inode.size));
     if (target.find('\0') != std::string::npos) return std::unexpected(EIO);
     return target;
 }
@@ -522,8 +471,7 @@ LoadingCache<Reader::Block>::Loaded Reader::decompressed(const ProfileBlock& pla
         block->size = place.stored();
     } else {
         block->data = std::make_unique_for_overwrite<std::byte[]>(super_.block_size);
-        auto written = TRY(decompressor_->decompress(range.bytes, {block->data.get(), super_.block_size}));
-        block->size = written;
+        block->size = TRY(decompressor_->decompress(range.bytes, {block->data.get(), super_.block_size}));
     }
     return block;
 }
@@ -584,8 +532,8 @@ std::expected<std::vector<ProfileBlock>, int> Reader::blocks_of(Reference refere
             blocks.push_back(block);
     if (found.fragment == Inode::no_fragment) return blocks;
     if (found.fragment >= fragments_.size()) return std::unexpected(EIO);
-    const Fragment& fragment = fragments_[found.fragment];
-    blocks.push_back({.start = fragment.start, .size_field = fragment.size});
+    const auto& fragment = fragments_[found.fragment];
+    blocks.push_back({.start = fragment.start_offset, .size_field = fragment.size});
     return blocks;
 }
 
@@ -606,9 +554,7 @@ std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset,
             std::min<std::uint64_t>(super_.block_size, found.size - (offset - within));
         const std::size_t count = std::min(size, expected - within);
         if (index < blocks) {
-            if (!map) {
-                map = TRY(file_map(reference));
-            }
+            if (!map) map = TRY(file_map(reference));
             if (index >= map->starts.size()) return std::unexpected(EIO);
             if ((map->sizes[index] & stored_size_mask) == 0) {
                 out.push_back({.pin = nullptr, .bytes = std::span(zeros).subspan(0, count)});
@@ -619,8 +565,8 @@ std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset,
             }
         } else {
             if (found.fragment >= fragments_.size()) return std::unexpected(EIO);
-            const Fragment& fragment = fragments_[found.fragment];
-            auto loaded = TRY(block({.start = fragment.start, .size_field = fragment.size}));
+            const auto& fragment = fragments_[found.fragment];
+            auto loaded = TRY(block({.start = fragment.start_offset, .size_field = fragment.size}));
             const std::uint64_t position = std::uint64_t{found.fragment_offset} + within;
             if (position + count > loaded->size) return std::unexpected(EIO);
             out.push_back({.pin = loaded, .bytes = {loaded->data.get() + position, count}});

@@ -17,9 +17,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include <sqfs/block.h>
+#include <sqfs/xattr.h>
 #include <sys/types.h>
 
 namespace containerize::image {
@@ -70,15 +71,11 @@ struct Directory {
     [[nodiscard]] std::string_view name(const Entry& entry) const {
         return std::string_view(names).substr(entry.name_start, entry.name_size);
     }
+    /// Null if there is no such name.
+    [[nodiscard]] const Entry* find(std::string_view name) const;
     [[nodiscard]] std::size_t bytes() const {
         return entries.size() * sizeof(Entry) + names.size() + sizeof *this;
     }
-};
-
-/// Bytes of a file, valid as long as `pin` lives.
-struct Slice {
-    std::shared_ptr<const void> pin;
-    std::span<const std::byte> bytes;
 };
 
 /// One image. Thread-safe. Errors are errno values, EIO for all damage: the image is not trusted, and each
@@ -137,35 +134,19 @@ private:
         std::vector<std::uint32_t> sizes;
         [[nodiscard]] std::size_t bytes() const { return starts.size() * 12 + sizeof *this; }
     };
-    struct Fragment {
-        std::uint64_t start = 0;
-        std::uint32_t size = 0;
-    };
-
-    /// The start of a set of extended attributes, encoded as a Reference, and their number.
-    struct XattrSet {
-        std::uint64_t start = 0;
-        std::uint32_t count = 0;
-    };
-    /// The bytes of all tables, from `start` of the image on.
-    struct Tables {
-        std::uint64_t start = 0;
-        std::vector<std::byte> bytes;
-    };
 
     Reader(Fd file, std::uint64_t offset, std::uint64_t file_size, const sqfs_super_t& super,
            std::unique_ptr<Decompressor> decompressor, std::size_t sharing, std::string name,
            const Instruments& instruments);
-    std::expected<Tables, int> read_tables();
-    std::expected<void, int> load_tables(const Tables& tables);
-    std::expected<void, int> load_fragments(const Tables& tables);
-    std::expected<void, int> load_xattr_sets(const Tables& tables, std::size_t count);
+    /// The bytes of all tables, from the inode table on.
+    std::expected<std::vector<std::byte>, int> read_tables();
+    std::expected<void, int> load_tables(std::span<const std::byte> tables);
     /// Reads a value. `elsewhere`: only its position is here.
     std::expected<std::string, int> xattr_value(MetadataTable::Cursor& at, bool elsewhere) const;
     /// The entries of a table, by the index of its blocks at position `index`.
     template<class Entry>
-    std::expected<std::vector<Entry>, int> indexed_table(const Tables& tables, std::uint64_t index,
-                                                         std::size_t count);
+    std::expected<std::vector<Entry>, int> indexed_table(std::span<const std::byte> tables,
+                                                         std::uint64_t index, std::size_t count);
 
     std::expected<MetadataTable::Cursor, int> inode_at(Reference reference, Inode& inode) const;
     std::expected<Directory, int> parse_directory(const Inode& inode) const;
@@ -188,8 +169,8 @@ private:
     std::unique_ptr<MetadataTable> inodes_;
     std::unique_ptr<MetadataTable> listings_;
     std::unique_ptr<MetadataTable> xattrs_; ///< null if there are none
-    std::vector<Fragment> fragments_;
-    std::vector<XattrSet> xattr_sets_;
+    std::vector<sqfs_fragment_t> fragments_;
+    std::vector<sqfs_xattr_id_t> xattr_sets_;
     LoadingCache<Block> blocks_;
     LoadingCache<Directory> directories_;
     LoadingCache<FileMap> file_maps_;

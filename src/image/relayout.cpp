@@ -1,9 +1,8 @@
 #include "image/relayout.h"
 
-#include "image/walk.h"
+#include "image/tree_copier.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -46,7 +45,7 @@ private:
         const auto blocks = TRY(layers_.blocks_of(reference));
         RecordedFile file{.path = path, .reference = reference, .blocks = {}};
         for (std::size_t i = 0; i < blocks.size(); ++i)
-            if (const auto place = places_[image].find((blocks)[i].start); place != places_[image].end())
+            if (const auto place = places_[image].find(blocks[i].start); place != places_[image].end())
                 file.blocks.emplace_back(i, place->second);
         if (!file.blocks.empty()) found.push_back(std::move(file));
         return {};
@@ -69,7 +68,7 @@ std::size_t RecordedFile::first() const {
 std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
                                                              const std::vector<Profile>& profiles) {
     Search search(layers, profiles);
-    if (auto done = search.directory(layers.root(), ""); !done) return std::unexpected(done.error());
+    TRY(search.directory(layers.root(), ""));
     std::ranges::stable_sort(search.found, {}, &RecordedFile::first);
     return std::move(search.found);
 }
@@ -81,13 +80,24 @@ std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
         const auto reference = TRY(image.find(file.path));
         const auto blocks = TRY(image.blocks_of(reference));
         for (const auto& [number, place] : file.blocks)
-            if (number < blocks.size()) by_place[place].push_back((blocks)[number]);
+            if (number < blocks.size()) by_place[place].push_back(blocks[number]);
     }
     Profile all;
     Profile ordered;
     for (const auto& [place, blocks] : by_place)
         all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());
     return merged(std::move(ordered), all).blocks; // without duplicates
+}
+
+Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
+                                const WriterOptions& options, const PackProgress& progress,
+                                const std::vector<RecordedFile>& first) {
+    auto writer = TRY(Writer::create(image, options));
+    TreeCopier copier(layers, writer, {}, progress);
+    for (const auto& file : first)
+        TRY(copier.copy_first(file.reference, file.path));
+    TRY(copier.copy_rest());
+    return writer.finish();
 }
 
 } // namespace containerize::image

@@ -1,8 +1,9 @@
-// Files with blocks in a profile: to place them first in a new image, and to find them there again.
+// Merging layers into one image, with the files that have blocks in a profile first if that is wanted.
 #pragma once
 
 #include "image/access_profile.h"
 #include "image/layers.h"
+#include "image/writer.h"
 
 #include <cstddef>
 #include <expected>
@@ -29,5 +30,12 @@ std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
 /// The same parts of these files in an image that has them, too, in the same order.
 std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
                                                               const std::vector<RecordedFile>& files);
+
+/// Packs what `layers` show, byte for byte as write_tree() packs such a tree. Content is compressed anew,
+/// because the start of blocks and the sharing of fragments depend on all files before. The content of
+/// `first` comes before all other files', in this order; the image then differs from write_tree()'s.
+Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
+                                const WriterOptions& options, const PackProgress& progress = {},
+                                const std::vector<RecordedFile>& first = {});
 
 } // namespace containerize::image

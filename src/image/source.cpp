@@ -42,20 +42,20 @@ LoadingCache<Source::Chunk>::Loaded Source::chunk(std::uint64_t index) {
         const std::uint64_t begin = index * chunk_size;
         auto chunk = std::make_shared<Chunk>();
         chunk->data.resize(std::min(chunk_size, file_size_ - begin));
-        if (auto done = read_file(begin, chunk->data); !done) return std::unexpected(done.error());
+        TRY(read_file(begin, chunk->data));
         return chunk;
     });
 }
 
-std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_t size) {
+std::expected<Slice, int> Source::range(std::uint64_t offset, std::size_t size) {
     if (offset > this->size() || size > this->size() - offset) return std::unexpected(EIO);
-    if (size == 0) return Range{};
+    if (size == 0) return Slice{};
     offset += start_; // chunks are aligned in the file, wherever the image starts in it
     const std::uint64_t first = offset / chunk_size;
     const std::uint64_t last = (offset + size - 1) / chunk_size;
     if (first == last) {
         auto loaded = TRY(chunk(first));
-        return Range{.pin = loaded, .bytes = std::span(loaded->data).subspan(offset % chunk_size, size)};
+        return Slice{.pin = loaded, .bytes = std::span(loaded->data).subspan(offset % chunk_size, size)};
     }
     // A block that spans chunks is copied to a buffer of its own.
     auto joined = std::make_shared<std::vector<std::byte>>(size);
@@ -68,7 +68,7 @@ std::expected<Source::Range, int> Source::range(std::uint64_t offset, std::size_
         std::memcpy(joined->data() + done, data.data() + start, count);
         done += count;
     }
-    return Range{.pin = joined, .bytes = *joined};
+    return Slice{.pin = joined, .bytes = *joined};
 }
 
 } // namespace containerize::image

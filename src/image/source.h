@@ -14,6 +14,12 @@
 
 namespace containerize::image {
 
+/// Bytes of an image or of a file in it, valid as long as `pin` lives.
+struct Slice {
+    std::shared_ptr<const void> pin;
+    std::span<const std::byte> bytes;
+};
+
 /// Rounds reads of compressed blocks to aligned chunks and keeps the latest, because blocks that are wanted
 /// together lie together, and a read costs about the same for 30 KB as for a chunk. Thread-safe.
 class Source {
@@ -23,13 +29,8 @@ public:
     Source(Fd file, std::uint64_t start, std::uint64_t file_size, std::size_t sharing,
            const Instruments& instruments);
 
-    /// A contiguous range, valid as long as `pin` lives.
-    struct Range {
-        std::shared_ptr<const void> pin;
-        std::span<const std::byte> bytes;
-    };
     /// `offset` is relative to the image's start. EIO if the range is not wholly within the file.
-    std::expected<Range, int> range(std::uint64_t offset, std::size_t size);
+    std::expected<Slice, int> range(std::uint64_t offset, std::size_t size);
 
     /// Reads directly into `out`, past the cache: for tables, which are read once.
     std::expected<void, int> read(std::uint64_t offset, std::span<std::byte> out);

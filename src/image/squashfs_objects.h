@@ -5,8 +5,6 @@
 #include "core/fd.h"
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 

@@ -92,7 +92,7 @@ private:
     }
 
     std::expected<Attributes, int> attributes_of(Reference reference, const Inode& inode) const {
-        Attributes attributes{.mode = inode.mode & 07777U, .mtime = inode.mtime, .xattrs = {}};
+        Attributes attributes{.mode = inode.mode & 07777U, .mtime = inode.mtime};
         if (!layers_.has_xattrs()) return attributes;
         const auto xattrs = TRY(layers_.xattrs(reference));
         for (const auto& [name, value] : xattrs)

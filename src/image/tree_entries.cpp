@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <climits>
 #include <map>
-#include <memory>
 #include <utility>
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -57,11 +55,12 @@ Attributes attributes_of(const std::string& path, const struct stat& info, mode_
 
 class TreeWalk {
 public:
-    TreeWalk(fs::path root, mode_t umask_bits) : root_(std::move(root)), umask_(umask_bits) {}
+    TreeWalk(TreeEntries& tree, mode_t umask_bits) : tree_(tree), umask_(umask_bits) {}
 
     // Depth first, each directory sorted by the bytes of the names.
     Status walk(const std::string& relative) {
-        const std::string directory = relative.empty() ? root_.string() : (root_ / relative).string();
+        const std::string directory =
+            relative.empty() ? tree_.root.string() : (tree_.root / relative).string();
         std::error_code failed;
         const auto names = names_in(directory, failed);
         if (failed) return fail_errno("cannot read a directory to pack it", directory, failed.value());
@@ -70,8 +69,9 @@ public:
         return {};
     }
 
+private:
     Status visit(const std::string& relative) {
-        const std::string path = (root_ / relative).string();
+        const std::string path = (tree_.root / relative).string();
         struct stat info {};
         if (lstat(path.c_str(), &info) != 0) return fail_errno("cannot examine a file to pack it", path);
         TreeEntry entry;
@@ -91,7 +91,7 @@ public:
             entry.size = static_cast<std::uint64_t>(info.st_size);
             if (info.st_nlink > 1) {
                 const auto [first, is_new] =
-                    first_names_.emplace(std::pair(info.st_dev, info.st_ino), entries.size());
+                    first_names_.emplace(std::pair(info.st_dev, info.st_ino), tree_.entries.size());
                 if (!is_new) entry.original = first->second;
             }
         } else if (S_ISDIR(info.st_mode)) {
@@ -99,18 +99,14 @@ public:
         } else if (S_ISCHR(info.st_mode) && info.st_rdev == 0) {
             entry.covers = true;
         } else {
-            left_out.push_back(relative);
+            tree_.left_out.push_back(relative);
             return {};
         }
-        entries.push_back(std::move(entry));
+        tree_.entries.push_back(std::move(entry));
         return S_ISDIR(info.st_mode) ? walk(relative) : Status();
     }
 
-    std::vector<TreeEntry> entries;
-    std::vector<std::string> left_out;
-
-private:
-    fs::path root_;
+    TreeEntries& tree_;
     mode_t umask_;
     std::map<std::pair<dev_t, ino_t>, std::size_t> first_names_;
 };
@@ -128,12 +124,9 @@ Result<TreeEntries> list_tree(const fs::path& root, mode_t umask_bits) {
     struct stat info {};
     if (stat(root.c_str(), &info) != 0) return fail_errno("cannot pack", root.string());
     if (!S_ISDIR(info.st_mode)) return fail_errno("cannot pack", root.string(), ENOTDIR);
-    TreeWalk tree(root, umask_bits);
-    TRY(tree.walk({}));
-    return TreeEntries{.root = root,
-                       .attributes_of_root = attributes_of(root.string(), info, umask_bits),
-                       .entries = std::move(tree.entries),
-                       .left_out = std::move(tree.left_out)};
+    TreeEntries tree{.root = root, .attributes_of_root = attributes_of(root.string(), info, umask_bits)};
+    TRY(TreeWalk(tree, umask_bits).walk({}));
+    return tree;
 }
 
 } // namespace containerize::image

@@ -5,11 +5,8 @@
 #include "image/tree_entries.h"
 #include "image/writer.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -28,7 +25,6 @@ using Entry = TreeEntry;
 
 std::unexpected<Error> changed(const std::string& path) {
     return fail({.what = "a file changed while it was being packed",
-                 .why = {},
                  .where = path,
                  .hint = "Make sure that no program writes to it, then try again."});
 }
@@ -37,7 +33,7 @@ std::unexpected<Error> changed(const std::string& path) {
 /// idle.
 class ReadAhead {
 public:
-    ReadAhead(const fs::path& root, const std::vector<Entry>& entries) : root_(root), entries_(entries) {
+    explicit ReadAhead(const TreeEntries& tree) : root_(tree.root), entries_(tree.entries) {
         for (unsigned i = 0; i < 2; ++i)
             threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
     }
@@ -132,10 +128,9 @@ Status append_large(Writer& writer, const std::string& path, std::uint64_t size,
 
 class TreeWriter {
 public:
-    TreeWriter(Writer& writer, const fs::path& root, const std::vector<Entry>& entries, Whiteouts whiteouts,
-               const PackProgress& progress)
-        : writer_(writer), root_(root), entries_(entries), whiteouts_(whiteouts), progress_(progress),
-          ahead_(root, entries) {}
+    TreeWriter(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts, const PackProgress& progress)
+        : writer_(writer), root_(tree.root), entries_(tree.entries), whiteouts_(whiteouts),
+          progress_(progress), ahead_(tree) {}
 
     Status add(std::size_t index) {
         const Entry& entry = entries_[index];
@@ -170,14 +165,12 @@ private:
     Status add_file(std::size_t index) {
         const Entry& entry = entries_[index];
         TRY(writer_.begin_file(entry.path, entry.attributes));
-        Status added;
         if (ReadAhead::covers(entry)) {
-            auto content = ahead_.take(index);
-            added = content ? writer_.append(*content) : Status(fail(std::move(content.error())));
+            const auto content = TRY(ahead_.take(index));
+            TRY(writer_.append(content));
         } else {
-            added = append_large(writer_, (root_ / entry.path).string(), entry.size, progress_, bytes_);
+            TRY(append_large(writer_, (root_ / entry.path).string(), entry.size, progress_, bytes_));
         }
-        if (!added) return added;
         bytes_ += entry.size;
         if (progress_) progress_(bytes_);
         return writer_.end_file();
@@ -197,7 +190,7 @@ private:
 Status add_entries(Writer& writer, const TreeEntries& tree, Whiteouts whiteouts,
                    const PackProgress& progress) {
     TRY(writer.add_directory("", tree.attributes_of_root));
-    TreeWriter entries(writer, tree.root, tree.entries, whiteouts, progress);
+    TreeWriter entries(writer, tree, whiteouts, progress);
     for (std::size_t i = 0; i < tree.entries.size(); ++i) {
         if (interrupted()) return fail_interrupted();
         TRY(entries.add(i));

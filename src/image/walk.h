@@ -3,7 +3,6 @@
 
 #include "image/layers.h"
 
-#include <cerrno>
 #include <cstddef>
 #include <expected>
 #include <set>

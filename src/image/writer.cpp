@@ -3,8 +3,8 @@
 #include "image/squashfs_objects.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -106,14 +106,13 @@ struct Writer::State {
     std::unexpected<Error> failed(int code, std::string_view what = "cannot write the image") const {
         if (file && file->error_number() != 0)
             return fail_errno(std::string(what), path.string(), file->error_number());
-        return fail(
-            {.what = std::string(what), .why = squashfs_error(code), .where = path.string(), .hint = {}});
+        return fail({.what = std::string(what), .why = squashfs_error(code), .where = path.string()});
     }
+    Status check(int code) const { return code == 0 ? Status() : failed(code); }
     std::unexpected<Error> misuse(std::string_view entry, std::string why) const {
         return fail({.what = "cannot add '" + std::string(entry) + "' to the image",
                      .why = std::move(why),
-                     .where = path.string(),
-                     .hint = {}});
+                     .where = path.string()});
     }
 
     Status set_up();
@@ -124,16 +123,16 @@ struct Writer::State {
     void forget(Node& node);
     Result<std::uint32_t> store_xattrs(const Attributes& attributes);
 
-    int drop_tables();
-    int keep_used_fragments();
-    int renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
-                           std::map<std::uint32_t, std::uint32_t>& numbers);
+    Status drop_tables();
+    Status keep_used_fragments();
+    Status renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
+                              std::map<std::uint32_t, std::uint32_t>& numbers);
     void unnumber(Node& directory);
     void number(Node& directory);
-    int write_inode(EntryInode& inode);
-    int write_file_inodes(Node& directory);
-    int write_directories(Node& directory, std::uint32_t parent);
-    int write_tables();
+    Status write_inode(EntryInode& inode);
+    Status write_file_inodes(Node& directory);
+    Status write_directories(Node& directory, std::uint32_t parent);
+    Status write_tables();
 };
 
 Status Writer::State::set_up_compressors() {
@@ -144,16 +143,15 @@ Status Writer::State::set_up_compressors() {
         return {};
     }
     sqfs_compressor_config_t config;
-    if (const int code =
-            sqfs_compressor_config_init(&config, static_cast<SQFS_COMPRESSOR>(chosen), options.block_size, 0))
-        return failed(code);
+    TRY(check(
+        sqfs_compressor_config_init(&config, static_cast<SQFS_COMPRESSOR>(chosen), options.block_size, 0)));
     if (level != 0) config.level = static_cast<sqfs_u32>(level);
     sqfs_compressor_t* made = nullptr;
-    if (const int code = sqfs_compressor_create(&config, &made)) return failed(code);
+    TRY(check(sqfs_compressor_create(&config, &made)));
     compressor.reset(make_shrinking_compressor(made));
     if (!compressor) return failed(SQFS_ERROR_ALLOC);
     config.flags |= SQFS_COMP_FLAG_UNCOMPRESS;
-    if (const int code = sqfs_compressor_create(&config, &made)) return failed(code);
+    TRY(check(sqfs_compressor_create(&config, &made)));
     decompressor.reset(made);
     return {};
 }
@@ -162,11 +160,9 @@ Status Writer::State::set_up() {
     TRY(set_up_compressors());
     sqfs_compressor_config_t config;
     compressor->get_configuration(compressor.get(), &config);
-    if (const int code =
-            sqfs_super_init(&super, options.block_size, 0, static_cast<SQFS_COMPRESSOR>(config.id)))
-        return failed(code);
+    TRY(check(sqfs_super_init(&super, options.block_size, 0, static_cast<SQFS_COMPRESSOR>(config.id))));
     // Reserves space for the superblock, which is written last.
-    if (const int code = sqfs_super_write(&super, file.get())) return failed(code);
+    TRY(check(sqfs_super_write(&super, file.get())));
     const int written = compressor->write_options(compressor.get(), file.get());
     if (written < 0) return failed(written);
     if (written > 0) super.flags |= SQFS_FLAG_COMPRESSOR_OPTIONS;
@@ -192,7 +188,7 @@ Status Writer::State::set_up() {
     description.file = file.get();
     description.uncmp = decompressor ? decompressor.get() : compressor.get();
     sqfs_block_processor_t* made = nullptr;
-    if (const int code = sqfs_block_processor_create_ex(&description, &made)) return failed(code);
+    TRY(check(sqfs_block_processor_create_ex(&description, &made)));
     processor.reset(made);
     root.inode->attributes.mode = options.directory_mode;
     return {};
@@ -213,7 +209,7 @@ Result<Node*> Writer::State::add(std::string_view entry, mode_t type, const Attr
     if (in_file) return misuse(entry, "another file is still being written");
     // No system call could name it, and writing the tables recurses once for each level.
     if (entry.size() >= PATH_MAX) return misuse(entry, "its path is too long");
-    if (const int code = drop_tables()) return failed(code);
+    TRY(drop_tables());
     auto xattr = TRY(store_xattrs(attributes));
     newest = std::max(newest, attributes.mtime);
     Node* node = &root;
@@ -320,7 +316,7 @@ Status Writer::add_hardlink(std::string_view path, std::string_view existing) {
 }
 
 Status Writer::add_whiteout(std::string_view path) {
-    TRY(state_->add(path, S_IFCHR, {.mode = 0, .mtime = 0, .xattrs = {}}));
+    TRY(state_->add(path, S_IFCHR, {.mode = 0}));
     return {};
 }
 
@@ -344,9 +340,8 @@ void Writer::remove(std::string_view path) {
 
 Status Writer::begin_file(std::string_view path, const Attributes& attributes) {
     auto node = TRY(state_->add(path, S_IFREG, attributes));
-    if (const int code =
-            sqfs_block_processor_begin_file(state_->processor.get(), &node->inode->raw, nullptr, 0))
-        return state_->failed(code);
+    TRY(state_->check(
+        sqfs_block_processor_begin_file(state_->processor.get(), &node->inode->raw, nullptr, 0)));
     state_->in_file = true;
     ++state_->stats.files;
     return {};
@@ -354,31 +349,29 @@ Status Writer::begin_file(std::string_view path, const Attributes& attributes) {
 
 Status Writer::append(std::span<const std::byte> data) {
     if (data.empty()) return {}; // libsquashfs 1.2.0 crashes on an empty append at the start of a file
-    if (const int code = sqfs_block_processor_append(state_->processor.get(), data.data(), data.size()))
-        return state_->failed(code);
+    TRY(state_->check(sqfs_block_processor_append(state_->processor.get(), data.data(), data.size())));
     state_->stats.input_bytes += data.size();
     return {};
 }
 
 Status Writer::end_file() {
-    if (const int code = sqfs_block_processor_end_file(state_->processor.get())) return state_->failed(code);
+    TRY(state_->check(sqfs_block_processor_end_file(state_->processor.get())));
     state_->in_file = false;
     return {};
 }
 
 // Removes the tables of a checkpoint from the file's end, so that data continues where it ended.
-int Writer::State::drop_tables() {
-    if (!data_end) return 0;
-    const int code = file->truncate(file.get(), *data_end);
-    data_end.reset();
-    return code;
+Status Writer::State::drop_tables() {
+    if (!data_end) return {};
+    const auto end = *std::exchange(data_end, std::nullopt);
+    return check(file->truncate(file.get(), end));
 }
 
-int Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
-                                      std::map<std::uint32_t, std::uint32_t>& numbers) {
+Status Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
+                                         std::map<std::uint32_t, std::uint32_t>& numbers) {
     for (auto& [name, child] : directory.children) {
         if (child->is_directory()) {
-            if (const int code = renumber_fragments(*child, kept, numbers)) return code;
+            TRY(renumber_fragments(*child, kept, numbers));
             continue;
         }
         EntryInode& inode = *child->inode;
@@ -386,29 +379,28 @@ int Writer::State::renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
         inode.written = true; // renumbered already, when another name of the file comes by
         std::uint32_t old = 0;
         std::uint32_t offset = 0;
-        if (const int code = sqfs_inode_get_frag_location(inode.raw, &old, &offset)) return code;
+        TRY(check(sqfs_inode_get_frag_location(inode.raw, &old, &offset)));
         if (old == no_fragment) continue;
         const auto [number, is_new] = numbers.emplace(old, static_cast<std::uint32_t>(numbers.size()));
         if (is_new) {
             sqfs_fragment_t fragment;
-            if (const int code = sqfs_frag_table_lookup(fragments.get(), old, &fragment)) return code;
-            if (const int code = sqfs_frag_table_append(&kept, fragment.start_offset, fragment.size, nullptr))
-                return code;
+            TRY(check(sqfs_frag_table_lookup(fragments.get(), old, &fragment)));
+            TRY(check(sqfs_frag_table_append(&kept, fragment.start_offset, fragment.size, nullptr)));
         }
-        if (const int code = sqfs_inode_set_frag_location(inode.raw, number->second, offset)) return code;
+        TRY(check(sqfs_inode_set_frag_location(inode.raw, number->second, offset)));
     }
-    return 0;
+    return {};
 }
 
 // Drops the fragments of what was removed: an image with more fragments than inodes counts as damaged.
-int Writer::State::keep_used_fragments() {
+Status Writer::State::keep_used_fragments() {
     SquashfsObject<sqfs_frag_table_t> kept(sqfs_frag_table_create(0));
-    if (!kept) return SQFS_ERROR_ALLOC;
+    if (!kept) return failed(SQFS_ERROR_ALLOC);
     unnumber(root);
     std::map<std::uint32_t, std::uint32_t> numbers;
-    if (const int code = renumber_fragments(root, *kept, numbers)) return code;
+    TRY(renumber_fragments(root, *kept, numbers));
     fragments = std::move(kept);
-    return 0;
+    return {};
 }
 
 void Writer::State::unnumber(Node& directory) {
@@ -430,71 +422,63 @@ void Writer::State::number(Node& directory) {
 }
 
 // Completes an inode and writes it; later tables refer to its position.
-int Writer::State::write_inode(EntryInode& inode) {
+Status Writer::State::write_inode(EntryInode& inode) {
     auto& raw = *inode.raw;
     raw.base.mode = static_cast<sqfs_u16>(inode.attributes.mode);
     raw.base.mod_time = inode.attributes.mtime;
     raw.base.inode_number = inode.number;
     // Root owns everything in the image, whoever built it.
-    for (auto* index : {&raw.base.uid_idx, &raw.base.gid_idx}) {
-        sqfs_u16 root_index = 0;
-        if (const int code = sqfs_id_table_id_to_index(ids.get(), 0, &root_index)) return code;
-        *index = root_index;
-    }
-    if (inode.xattrs != no_xattrs)
-        if (const int code = sqfs_inode_set_xattr_index(&raw, inode.xattrs)) return code;
+    sqfs_u16 root_index = 0;
+    TRY(check(sqfs_id_table_id_to_index(ids.get(), 0, &root_index)));
+    raw.base.uid_idx = raw.base.gid_idx = root_index;
+    if (inode.xattrs != no_xattrs) TRY(check(sqfs_inode_set_xattr_index(&raw, inode.xattrs)));
     std::uint64_t block = 0;
     std::uint32_t offset = 0;
     sqfs_meta_writer_get_position(inode_table.get(), &block, &offset);
     inode.reference = block << 16U | offset;
     inode.written = true;
-    return sqfs_meta_writer_write_inode(inode_table.get(), &raw);
+    return check(sqfs_meta_writer_write_inode(inode_table.get(), &raw));
 }
 
-int Writer::State::write_file_inodes(Node& directory) {
+Status Writer::State::write_file_inodes(Node& directory) {
     for (auto& [name, child] : directory.children) {
         EntryInode& inode = *child->inode;
         if (inode.written || child->is_directory()) continue;
-        if (inode.type == S_IFLNK) {
-            sqfs_free(std::exchange(inode.raw, make_symlink_inode(inode.target)));
-            if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
-        } else if (inode.type == S_IFCHR) {
-            sqfs_free(std::exchange(inode.raw, make_whiteout_inode()));
-            if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
+        if (inode.type != S_IFREG) {
+            sqfs_free(std::exchange(inode.raw, inode.type == S_IFLNK ? make_symlink_inode(inode.target)
+                                                                     : make_whiteout_inode()));
+            if (inode.raw == nullptr) return failed(SQFS_ERROR_ALLOC);
         } else {
             if (inode.links > 1 && inode.raw->base.type == SQFS_INODE_FILE)
-                if (const int code = sqfs_inode_make_extended(inode.raw)) return code;
+                TRY(check(sqfs_inode_make_extended(inode.raw)));
             if (inode.raw->base.type == SQFS_INODE_EXT_FILE) inode.raw->data.file_ext.nlink = inode.links;
         }
-        if (const int code = write_inode(inode)) return code;
+        TRY(write_inode(inode));
     }
     for (auto& [name, child] : directory.children)
-        if (child->is_directory())
-            if (const int code = write_file_inodes(*child)) return code;
-    return 0;
+        if (child->is_directory()) TRY(write_file_inodes(*child));
+    return {};
 }
 
 // Children come before parents, whose listings name inodes by position.
-int Writer::State::write_directories(Node& directory, std::uint32_t parent) {
+Status Writer::State::write_directories(Node& directory, std::uint32_t parent) {
     std::uint32_t subdirectories = 0;
     for (auto& [name, child] : directory.children) {
         if (!child->is_directory()) continue;
         ++subdirectories;
-        if (const int code = write_directories(*child, directory.inode->number)) return code;
+        TRY(write_directories(*child, directory.inode->number));
     }
-    if (const int code = sqfs_dir_writer_begin(listings.get(), 0)) return code;
+    TRY(check(sqfs_dir_writer_begin(listings.get(), 0)));
     for (auto& [name, child] : directory.children) {
         const EntryInode& entry = *child->inode;
-        if (const int code =
-                sqfs_dir_writer_add_entry(listings.get(), name.c_str(), entry.number, entry.reference,
-                                          static_cast<sqfs_u16>(entry.type | entry.attributes.mode)))
-            return code;
+        TRY(check(sqfs_dir_writer_add_entry(listings.get(), name.c_str(), entry.number, entry.reference,
+                                            static_cast<sqfs_u16>(entry.type | entry.attributes.mode))));
     }
-    if (const int code = sqfs_dir_writer_end(listings.get())) return code;
+    TRY(check(sqfs_dir_writer_end(listings.get())));
     EntryInode& inode = *directory.inode;
     sqfs_free(
         std::exchange(inode.raw, sqfs_dir_writer_create_inode(listings.get(), 0, inode.xattrs, parent)));
-    if (inode.raw == nullptr) return SQFS_ERROR_ALLOC;
+    if (inode.raw == nullptr) return failed(SQFS_ERROR_ALLOC);
     const std::uint32_t links = subdirectories + 2;
     if (inode.raw->base.type == SQFS_INODE_DIR)
         inode.raw->data.dir.nlink = links;
@@ -503,8 +487,8 @@ int Writer::State::write_directories(Node& directory, std::uint32_t parent) {
     return write_inode(inode);
 }
 
-int Writer::State::write_tables() {
-    if (const int code = drop_tables()) return code;
+Status Writer::State::write_tables() {
+    TRY(drop_tables());
     data_end = file->size();
     next_number = 1;
     stats.directories = 0;
@@ -514,55 +498,50 @@ int Writer::State::write_tables() {
     inode_table.reset(sqfs_meta_writer_create(file.get(), compressor.get(), 0));
     listing_table.reset(
         sqfs_meta_writer_create(file.get(), compressor.get(), SQFS_META_WRITER_KEEP_IN_MEMORY));
-    if (!inode_table || !listing_table) return SQFS_ERROR_ALLOC;
+    if (!inode_table || !listing_table) return failed(SQFS_ERROR_ALLOC);
     listings.reset(sqfs_dir_writer_create(listing_table.get(), 0));
-    if (!listings) return SQFS_ERROR_ALLOC;
+    if (!listings) return failed(SQFS_ERROR_ALLOC);
 
     super.inode_table_start = file->size();
-    if (const int code = write_file_inodes(root)) return code;
-    if (const int code = write_directories(root, next_number)) return code;
+    TRY(write_file_inodes(root));
+    TRY(write_directories(root, next_number));
     super.root_inode_ref = root.inode->reference;
     super.inode_count = next_number - 1;
-    if (const int code = sqfs_meta_writer_flush(inode_table.get())) return code;
-    if (const int code = sqfs_meta_writer_flush(listing_table.get())) return code;
+    TRY(check(sqfs_meta_writer_flush(inode_table.get())));
+    TRY(check(sqfs_meta_writer_flush(listing_table.get())));
     super.directory_table_start = file->size();
-    if (const int code = sqfs_meta_write_write_to_file(listing_table.get())) return code;
-    if (const int code = sqfs_frag_table_write(fragments.get(), file.get(), &super, compressor.get()))
-        return code;
-    if (const int code = sqfs_id_table_write(ids.get(), file.get(), &super, compressor.get())) return code;
-    if (has_xattrs)
-        if (const int code = sqfs_xattr_writer_flush(xattrs.get(), file.get(), &super, compressor.get()))
-            return code;
+    TRY(check(sqfs_meta_write_write_to_file(listing_table.get())));
+    TRY(check(sqfs_frag_table_write(fragments.get(), file.get(), &super, compressor.get())));
+    TRY(check(sqfs_id_table_write(ids.get(), file.get(), &super, compressor.get())));
+    if (has_xattrs) TRY(check(sqfs_xattr_writer_flush(xattrs.get(), file.get(), &super, compressor.get())));
     super.modification_time = options.source_date_epoch.value_or(newest);
     super.bytes_used = file->size();
-    if (const int code = sqfs_super_write(&super, file.get())) return code;
+    TRY(check(sqfs_super_write(&super, file.get())));
     const std::uint64_t padded = (file->size() + padding - 1) / padding * padding;
-    return padded == file->size() ? 0 : file->truncate(file.get(), padded);
+    return padded == file->size() ? Status() : check(file->truncate(file.get(), padded));
 }
 
 Status Writer::State::settle() {
     if (in_file)
         return fail({.what = "cannot finish the image",
                      .why = "a file is still being written",
-                     .where = path.string(),
-                     .hint = {}});
-    if (const int code = sqfs_block_processor_finish(processor.get())) return failed(code);
+                     .where = path.string()});
+    TRY(check(sqfs_block_processor_finish(processor.get())));
     removed.clear();
     return {};
 }
 
 Status Writer::checkpoint() {
     TRY(state_->settle());
-    if (const int code = state_->write_tables()) return state_->failed(code);
-    return {};
+    return state_->write_tables();
 }
 
 Result<WriteStats> Writer::finish() {
     auto& state = *state_;
     TRY(state.settle());
     // Not earlier: libsquashfs uses its own table as long as content is added.
-    if (const int code = state.keep_used_fragments()) return state.failed(code);
-    if (const int code = state.write_tables()) return state.failed(code);
+    TRY(state.keep_used_fragments());
+    TRY(state.write_tables());
     state.stats.image_bytes = state.file->size();
     state.finished = true;
     return state.stats;

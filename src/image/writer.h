@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -38,8 +37,9 @@ struct WriterOptions {
     std::uint32_t block_size = 128U << 10U; ///< 1 MiB blocks triple the bytes that a cold import decompresses
     unsigned jobs = 1;                      ///< compressing threads
     std::uint64_t memory = 256U << 20U;     ///< most bytes of blocks in flight
-    std::optional<std::uint32_t> source_date_epoch; ///< later times become this one; the image's own time
-    mode_t directory_mode = 0755;                   ///< of parents that are never added themselves
+    std::optional<std::uint32_t> source_date_epoch =
+        {};                       ///< later times become this one; the image's own time
+    mode_t directory_mode = 0755; ///< of parents that are never added themselves
 };
 
 /// Permissions and time of an entry. In the image, root owns everything: the server shows the user as owner.

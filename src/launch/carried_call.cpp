@@ -8,8 +8,6 @@
 #include <array>
 #include <climits>
 #include <csignal>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -37,7 +35,7 @@ public:
     explicit Fields(std::string_view bytes) : rest_(bytes) {}
 
     std::string_view next() {
-        const auto field = take_field(rest_);
+        const auto field = take_until(rest_, '\0');
         whole_ = whole_ && field;
         return field.value_or(std::string_view());
     }
@@ -141,7 +139,6 @@ Result<std::optional<CarriedCall>> resume_call() {
     auto call = call_from_bytes(read_from_start(descriptor));
     if (!call)
         return fail({.what = "the container runtime did not pass on the program to run",
-                     .why = {},
                      .where = std::string(call_variable.name()) + "=" + text,
                      .hint = "If you have set this variable yourself, unset it."});
     change_directory(*call);

@@ -42,9 +42,6 @@ std::string answer_for(const Error& error) {
 Error error_of_answer(std::string_view answer) {
     const bool other_engine = answer.starts_with(engine_mark);
     return {.what = std::string(answer.substr(other_engine ? 1 : 0)),
-            .why = {},
-            .where = {},
-            .hint = {},
             .fault = other_engine ? Fault::engine : Fault::failure};
 }
 

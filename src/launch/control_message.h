@@ -26,8 +26,8 @@ std::string to_message(const ControlRequest& request);
 std::optional<ControlRequest> parse_request(std::string_view message);
 
 /// Answers to a mount request other than a failure.
-inline constexpr std::string_view mounted_answer = "mounted";
-inline constexpr std::string_view stale_answer = "stale";
+inline constexpr const char* mounted_answer = "mounted";
+inline constexpr const char* stale_answer = "stale";
 /// What a starting session reports if another one has taken its place meanwhile.
 inline constexpr const char* superseded_answer = "superseded";
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <iterator>
 
 namespace containerize::launch {
@@ -36,6 +35,11 @@ Result<Engine> engine_of_environment() {
     auto engine = parse_engine(name);
     if (!engine) engine.error().where = "CONTAINERIZE_ENGINE";
     return engine;
+}
+
+bool insists_on_native() {
+    const auto engine = engine_of_environment();
+    return engine && *engine == Engine::native;
 }
 
 } // namespace containerize::launch

@@ -25,5 +25,7 @@ bool is_container_runtime(Engine engine);
 /// The engine in CONTAINERIZE_ENGINE, which overrides the installation's; `automatic` if it is unset. An
 /// unknown name is an input error.
 Result<Engine> engine_of_environment();
+/// Whether that variable insists on the native engine.
+bool insists_on_native();
 
 } // namespace containerize::launch

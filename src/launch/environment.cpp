@@ -82,11 +82,7 @@ void Variables::apply(const std::vector<EnvironmentChange>& changes) {
 }
 
 std::vector<char*> Variables::pointers() {
-    std::vector<char*> list;
-    for (auto& entry : entries_)
-        list.push_back(entry.data());
-    list.push_back(nullptr);
-    return list;
+    return pointers_to(entries_);
 }
 
 } // namespace containerize::launch

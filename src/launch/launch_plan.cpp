@@ -1,12 +1,10 @@
 #include "launch/launch_plan.h"
 
+#include "core/text.h"
 #include "launch/fields.h"
-#include "launch/manifest_name.h"
 #include "launch/root_key.h"
 
 #include <cstdio>
-
-#include <sys/stat.h>
 
 namespace containerize::launch {
 
@@ -45,7 +43,7 @@ std::string to_bytes(const LaunchPlan& plan) {
 }
 
 std::optional<LaunchPlan> plan_from_bytes(std::string_view bytes) {
-    const auto next = [&bytes] { return take_field(bytes); };
+    const auto next = [&bytes] { return take_until(bytes, '\0'); };
     LaunchPlan plan;
     if (next() != plan_header) return std::nullopt;
     const auto identity = next();
@@ -81,11 +79,6 @@ std::string manifest_identity(const struct stat& manifest) {
                   static_cast<unsigned long long>(manifest.st_ctim.tv_sec),
                   static_cast<unsigned long>(manifest.st_ctim.tv_nsec));
     return text;
-}
-
-std::string manifest_identity(const std::string& prefix) {
-    struct stat info {};
-    return stat((prefix + "/" + manifest_name).c_str(), &info) == 0 ? manifest_identity(info) : std::string();
 }
 
 std::string manifest_identity(int directory) {

@@ -1,5 +1,6 @@
 #include "launch/launch_rules.h"
 
+#include "core/ownership.h"
 #include "core/text.h"
 #include "core/variables.h"
 #include "launch/read_variables.h"
@@ -65,11 +66,6 @@ bool would_install_by_conda(char** argv) {
 
 } // namespace
 
-std::string directory_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 bool is_file(const char* path, const struct stat& self) {
     struct stat info {};
     return path != nullptr && stat(path, &info) == 0 && info.st_dev == self.st_dev &&
@@ -88,7 +84,7 @@ void choose_target(Call& call, const char* executed, const char* first_argument)
     call.name = call.target.substr(call.target.rfind('/') + 1);
     // A link elsewhere, such as a venv's bin/python, lies in a directory that is not below the prefix.
     std::array<char, PATH_MAX> real;
-    const std::string directory = directory_of(call.target);
+    const std::string directory = parent_of(call.target);
     call.through_prefix =
         call.target == call.program || (realpath(directory.c_str(), real.data()) != nullptr &&
                                         std::string_view(real.data()).starts_with(call.prefix + "/"));

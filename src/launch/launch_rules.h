@@ -18,15 +18,13 @@ struct Call {
     std::string program; ///< the wrapper's own path: PREFIX/bin/NAME
     std::string prefix;
     std::string target;         ///< the path to execute inside
-    std::string name;           ///< last part of `target`
-    std::string root;           ///< the root that its programs need (root_key.h)
+    std::string name = {};      ///< last part of `target`
+    std::string root = {};      ///< the root that its programs need (root_key.h)
     bool through_prefix = true; ///< called by a path of the installation, not by a link elsewhere (a venv's)
     bool inside = false;        ///< called by a program in the session
     struct stat self {};        ///< the wrapper's file, whatever is at its path by now
-    std::string identity;       ///< of the manifest (launch_plan.h)
+    std::string identity = {};  ///< of the manifest (launch_plan.h)
 };
-
-std::string directory_of(const std::string& path);
 
 /// Whether the file `self` is at `path`, which may be null.
 bool is_file(const char* path, const struct stat& self);

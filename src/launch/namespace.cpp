@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -114,7 +113,6 @@ Status enter_new_namespaces() {
         return fail(
             {.what = "cannot create a user namespace",
              .why = std::strerror(error_number),
-             .where = {},
              .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
              .fault = Fault::engine});
     }

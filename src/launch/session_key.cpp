@@ -68,7 +68,6 @@ SessionIdentity own_identity(const std::string& root) {
     struct stat root_directory {};
     stat("/", &root_directory);
     const auto cgroups = own_cgroups();
-    const auto engine = engine_of_environment();
     return {.node = this_node(),
             .user_namespace = inode_of("/proc/self/ns/user"),
             .mount_namespace = inode_of("/proc/self/ns/mnt"),
@@ -79,7 +78,7 @@ SessionIdentity own_identity(const std::string& root) {
             .job = job_of_this_process(cgroups),
             .login = login_of_cgroups(cgroups),
             .limits = binding_limits(),
-            .native = engine && *engine == Engine::native,
+            .native = insists_on_native(),
             .root = root};
 }
 

@@ -1,5 +1,6 @@
 #include "launch/session_state.h"
 
+#include "core/fd_message.h"
 #include "core/filesystem_magic.h"
 #include "core/ownership.h"
 #include "core/read_write.h"
@@ -8,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,7 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -104,25 +103,23 @@ const char* absolute_path_in(Variable which) {
     return path != nullptr && path[0] == '/' ? path : nullptr;
 }
 
-/// The name of the session that this process runs in; empty if there is none.
-std::string own_session(const StateDirectory& state, const std::string& inside_link) {
-    std::array<char, 256> name;
-    const auto size = readlinkat(state.fd.get(), inside_link.c_str(), name.data(), name.size());
-    return {name.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
-
 /// What the kernel tells about a session's lock.
 struct Supervisor {
     bool may_live = true; ///< false only if nobody holds the lock
     pid_t pid = 0;        ///< 0 if it is not visible from here
 };
 
-Supervisor supervisor_of(int lock_file) {
+struct flock lock_of(off_t byte, short type) {
     struct flock lock {};
-    lock.l_type = F_WRLCK;
+    lock.l_type = type;
     lock.l_whence = SEEK_SET;
-    lock.l_start = supervisor_byte;
+    lock.l_start = byte;
     lock.l_len = 1;
+    return lock;
+}
+
+Supervisor supervisor_of(int lock_file) {
+    auto lock = lock_of(supervisor_byte, F_WRLCK);
     if (fcntl(lock_file, F_GETLK, &lock) != 0) return {};
     if (lock.l_type == F_UNLCK) return {.may_live = false};
     return {.pid = std::max(lock.l_pid, 0)};
@@ -147,16 +144,11 @@ Result<StateDirectory> open_state_directory() {
     if (search.try_in("/dev/shm")) return search.take();
     return fail({.what = "there is no usable directory for session state",
                  .why = search.reasons(),
-                 .where = {},
                  .hint = "Set TMPDIR to a directory on this node that you can write to."});
 }
 
 bool lock_byte(int fd, off_t byte, short type) {
-    struct flock lock {};
-    lock.l_type = type;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = byte;
-    lock.l_len = 1;
+    const auto lock = lock_of(byte, type);
     return fcntl(fd, F_SETLK, &lock) == 0;
 }
 
@@ -203,7 +195,7 @@ std::optional<SessionHandle> find_session(const StateDirectory& state, const std
     for (const auto& name : {names.shared, names.of_login})
         if (auto session = hold_session(state, name); session && can_be_entered(*session, identity))
             return session;
-    const auto own = own_session(state, inside_link_name(identity));
+    const auto own = session_of_link(state, inside_link_name(identity));
     if (!root.empty() && root != root_in_name(own)) return std::nullopt;
     auto session = hold_session(state, own);
     if (session) session->inside = true;
@@ -218,8 +210,24 @@ std::optional<LaunchPlan> read_plan(const SessionHandle& session, const std::str
     return plan;
 }
 
-std::string control_address(const Fd& directory) {
-    return path_of(directory) + "/" + control_name;
+std::string session_of_link(const StateDirectory& state, const std::string& inside_link) {
+    std::array<char, 256> name;
+    const auto size = readlinkat(state.fd.get(), inside_link.c_str(), name.data(), name.size());
+    return {name.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+sockaddr_un control_address(const Fd& directory) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    (path_of(directory) + "/" + control_name)
+        .copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+    return address;
+}
+
+void set_patience(const Fd& socket, time_t seconds) {
+    const timeval patience{.tv_sec = seconds, .tv_usec = 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 }
 
 namespace {
@@ -233,19 +241,11 @@ Result<std::string> ask(const SessionHandle& session, const ControlRequest& requ
     };
     const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!socket) return fail_errno("cannot create a socket");
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    control_address(session.directory)
-        .copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
-    const timeval patience{.tv_sec = 60, .tv_usec = 0};
-    setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    set_patience(socket, 60);
+    const auto address = control_address(session.directory);
     if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
         return no_answer(errno);
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
-        return no_answer(EPERM);
+    if (!is_our_own(socket)) return no_answer(EPERM);
     const auto message = to_message(request);
     if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return no_answer(errno);
     std::string answer(control_message_size, '\0');

@@ -21,9 +21,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include <sys/types.h>
+#include <sys/un.h>
 
 namespace containerize::launch {
 
@@ -88,6 +88,11 @@ inline constexpr char sign_of_life = '.';
 inline constexpr int session_patience_ms = 10000;
 
 /// The address of the control socket in a session's directory, short whatever the directory's path is.
-std::string control_address(const Fd& directory);
+sockaddr_un control_address(const Fd& directory);
+/// Lets sending and receiving fail after so many seconds.
+void set_patience(const Fd& socket, time_t seconds);
+
+/// The name of the session that this link in the state directory leads to; empty if there is none.
+std::string session_of_link(const StateDirectory& state, const std::string& inside_link);
 
 } // namespace containerize::launch

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <string>
 
 namespace containerize::manifest {
 
@@ -78,22 +77,15 @@ Result<StagePlace> parse_stage_place(std::string_view text) {
 }
 
 Result<PrefetchSetting> parse_prefetch(std::string_view text) {
-    PrefetchSetting setting;
-    const auto colon = text.find(':');
-    const auto when = when_of(text.substr(0, colon));
-    bool good = when.has_value();
-    if (good) setting.when = *when;
-    if (good && colon != std::string_view::npos) {
-        const auto rest = text.substr(colon + 1);
-        const auto second = rest.find(':');
-        const auto size = size_of(rest.substr(0, second));
-        const auto depth =
-            second == std::string_view::npos ? std::nullopt : to_number<unsigned>(rest.substr(second + 1));
-        good = size && depth && *depth >= 1 && *depth <= most_requests;
-        if (good) setting.size = *size;
-        if (good) setting.depth = *depth;
+    const auto parts = split(text, ':');
+    const auto when = when_of(parts[0]);
+    if (when && parts.size() == 1) return PrefetchSetting{.when = *when};
+    if (when && parts.size() == 3) {
+        const auto size = size_of(parts[1]);
+        const auto depth = to_number<unsigned>(parts[2]);
+        if (size && depth && *depth >= 1 && *depth <= most_requests)
+            return PrefetchSetting{.when = *when, .size = *size, .depth = *depth};
     }
-    if (good) return setting;
     return fail_input("invalid prefetch setting: '" + std::string(text) + "'", {}, {},
                       "Give auto, on or off. The size (64K to 64M) and number (1 to 64) of requests can "
                       "follow, as in auto:4M:8.");
@@ -114,11 +106,9 @@ std::vector<launch::EnvironmentChange> changes_from(const json& list) {
     for (const auto& entry : list) {
         launch::EnvironmentChange change;
         const auto op = entry.at("op").get<std::string>();
-        std::size_t kind = 0;
-        while (kind < std::size(kind_names) && op != kind_names[kind])
-            ++kind;
-        if (kind == std::size(kind_names)) refuse("unknown operation '" + op + "'", entry);
-        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind);
+        const auto* const kind = std::ranges::find(kind_names, op);
+        if (kind == std::end(kind_names)) refuse("unknown operation '" + op + "'", entry);
+        change.kind = static_cast<launch::EnvironmentChange::Kind>(kind - std::begin(kind_names));
         change.name = entry.at("name").get<std::string>();
         if (change.kind != launch::EnvironmentChange::Kind::unset)
             change.value = entry.at("value").get<std::string>();
@@ -148,7 +138,6 @@ json to_json(const LaunchSettings& settings) {
 LaunchSettings settings_from(const json& object) {
     const LaunchSettings defaults;
     LaunchSettings settings{.base = base_from(object.at("base")),
-                            .binds = {},
                             .host_libraries = object.value("host_libraries", defaults.host_libraries),
                             .gpu = object.value("gpu", defaults.gpu),
                             .engine = object.value("engine", defaults.engine),

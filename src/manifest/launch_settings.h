@@ -62,7 +62,7 @@ struct Base {
 /// manifest records it, and updates keep it. A new setting is added here, and to the two functions below.
 struct LaunchSettings {
     Base base;
-    std::vector<Bind> binds;                 ///< of every launch; each launch may ask for more
+    std::vector<Bind> binds = {};            ///< of every launch; each launch may ask for more
     std::vector<std::string> host_libraries; ///< the host's, shown in an image's root where a node has them
     std::string gpu = "auto";                ///< whose drivers an image's root gets (gpu::parse_policy)
     std::string engine = "auto";             ///< what runs its programs: auto, native, apptainer, singularity

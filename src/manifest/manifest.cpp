@@ -1,15 +1,14 @@
 #include "manifest/manifest.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/ownership.h"
+#include "core/text.h"
 #include "core/variables.h"
-#include "manifest/moved.h"
 #include "util/json.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iterator>
 #include <tuple>
 
 #include <fcntl.h>
@@ -50,6 +49,10 @@ std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::stri
                  .where = file.string(),
                  .hint = "Build the installation again with `containerize new --force`.",
                  .fault = Fault::input});
+}
+
+std::string move(const fs::path& from, const fs::path& to) {
+    return "mv " + shell_quoted(from.string()) + " " + shell_quoted(to.string());
 }
 
 } // namespace
@@ -160,13 +163,23 @@ Result<std::unique_ptr<image::Layers>> open_layers(const Manifest& manifest, con
 launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity) {
     launch::LaunchPlan plan{.identity = std::move(identity),
                             .prefix = prefix,
-                            .root = {},
                             .activation = launch::with_prefix(manifest.activation, prefix),
-                            .scripts = {},
                             .environment = launch::with_prefix(manifest.environment, prefix)};
     for (const auto& script : manifest.activation_scripts)
         plan.scripts.push_back(prefix + "/" + script);
     return plan;
+}
+
+std::string command_to_move_back(const Manifest& manifest, const fs::path& prefix) {
+    const fs::path& first = manifest.prefix;
+    const auto removal = "rmdir " + shell_quoted(first.string()) + " && ";
+    std::error_code failed;
+    if (!fs::exists(first, failed)) return failed ? "" : move(prefix, first);
+    if (fs::is_empty(first, failed)) return removal + move(prefix, first);
+    // `mv` has moved it into the empty directory.
+    if (prefix.parent_path() != first || names_in(first) != std::set{prefix.filename().string()}) return {};
+    const fs::path aside = first.string() + ".moved";
+    return move(prefix, aside) + " && " + removal + move(aside, first);
 }
 
 Status check_first_path(const Manifest& manifest, const std::string& prefix) {

@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "image/layers.h"
 #include "launch/launch_plan.h"
-#include "launch/manifest_name.h"
 #include "manifest/launch_settings.h"
 
 #include <cstdint>
@@ -62,6 +61,10 @@ std::string to_text(const Manifest& manifest);
 
 /// The launch plan for the installation at `prefix`, whose manifest has this `identity`.
 launch::LaunchPlan plan_of(const Manifest& manifest, const std::string& prefix, std::string identity);
+
+/// The shell command that moves the installation at `prefix` back to its original path; empty if something
+/// else is there. An empty directory does not count: a launch has made it as a mount point.
+std::string command_to_move_back(const Manifest& manifest, const std::filesystem::path& prefix);
 
 /// A moved installation, now at `prefix`, is also shown at its original path. Fails if that is not empty,
 /// because the image would hide it from other programs.

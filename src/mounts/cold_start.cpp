@@ -10,11 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <optional>
-#include <string>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -82,7 +79,6 @@ Result<image::Profile> read_profile(int file, const std::filesystem::path& path,
     auto profile = image::parse_profile(text, path);
     if (profile && profile->image != digest)
         return fail({.what = "this profile belongs to another image",
-                     .why = {},
                      .where = path.string(),
                      .hint = "Record it again with `containerize profile --replace`."});
     return profile;

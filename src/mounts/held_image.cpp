@@ -46,17 +46,6 @@ Fd unix_socket() {
     return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-bool is_our_own(const Fd& connection) {
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    return getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
-void send_file(const Fd& connection, const Fd& file) {
-    // A session that gets no file copies the image itself.
-    [[maybe_unused]] const bool sent = send_message(connection.get(), "f", file.get());
-}
-
 Fd receive_file(const Fd& connection) {
     pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, patience_ms) != 1) return {};
@@ -90,10 +79,6 @@ Fd take_name(const std::string& sha256) {
     return listener;
 }
 
-void begin_to_listen(const Fd& listener) {
-    listen(listener.get(), SOMAXCONN); // cannot fail for a bound socket
-}
-
 /// Opens the copy again for reading only, so that no session can change what others read.
 Result<Fd> for_reading(const Fd& file, const fs::path& path) {
     Fd reading(open(path_of(file).c_str(), O_RDONLY | O_CLOEXEC));
@@ -107,7 +92,7 @@ Result<Fd> take(const fs::path& path) {
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0) return fail_errno("cannot open the file", path.string());
     if (info.st_uid != geteuid() || !S_ISREG(info.st_mode))
-        return fail({.what = "this file is not the image", .why = {}, .where = path.string(), .hint = {}});
+        return fail({.what = "this file is not the image", .where = path.string()});
     unlink(path.c_str());
     return file;
 }
@@ -117,7 +102,7 @@ Result<Fd> copy_of_brought(Fd file, const fs::path& path, const manifest::ImageF
                            manifest::StagePlace place) {
     struct stat info {};
     if (fstat(file.get(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != image.size)
-        return fail({.what = "this file is not the image", .why = {}, .where = path.string(), .hint = {}});
+        return fail({.what = "this file is not the image", .where = path.string()});
     if (place == manifest::StagePlace::ram) {
         auto copy = stage_image(file, path, image.size, image.sha256, place);
         return copy ? for_reading(*copy, path) : std::move(copy);
@@ -144,25 +129,26 @@ Result<ImageHolder> ImageHolder::hold(const manifest::Manifest& manifest, const 
     taken.resize(files.size());
     auto sources = TRY(manifest::open_images(manifest, prefix));
     for (std::size_t i = 0; i < files.size(); ++i)
-        if (auto added = holder.add(files[i], (sources)[i], std::move(taken[i]),
-                                    i < brought.size() ? brought[i] : fs::path(), place);
-            !added)
-            return fail(std::move(added.error()));
+        TRY(holder.add(files[i], sources[i], std::move(taken[i]),
+                       i < brought.size() ? brought[i] : fs::path(), place));
     // Only when all copies are there, because no client is answered before serve().
     for (const auto& image : holder.images_)
-        if (image.listener) begin_to_listen(image.listener);
+        if (image.listener) listen(image.listener.get(), SOMAXCONN); // cannot fail for a bound socket
     return holder;
 }
 
 Status ImageHolder::add(const manifest::ImageFile& file, const image::Layers::ImageFile& source,
                         Result<Fd> taken, const fs::path& brought, manifest::StagePlace place) {
-    images_.push_back({.sha256 = file.sha256,
-                       .size = file.size,
-                       .copy = {},
-                       .listener = take_name(file.sha256),
-                       .other = {}});
+    images_.push_back({.sha256 = file.sha256, .size = file.size, .listener = take_name(file.sha256)});
     auto& image = images_.back();
-    if (!image.listener && share(image)) return {};
+    if (!image.listener) {
+        // The copy of the holder that owns the name.
+        if (auto held = ask_for(image.sha256, image.size)) {
+            image.copy = std::move(held->file);
+            image.other = std::move(held->connection);
+            return {};
+        }
+    }
     Result<Fd> copy;
     if (taken && *taken) copy = copy_of_brought(std::move(*taken), brought, file, place);
     if (!taken) notes_.push_back(to_string(taken.error()));
@@ -171,17 +157,8 @@ Status ImageHolder::add(const manifest::ImageFile& file, const image::Layers::Im
         copy = stage_image(source.file, source.path, file.size, file.sha256, place);
         if (copy) copy = for_reading(*copy, source.path);
     }
-    if (!copy) return fail(std::move(copy.error()));
-    image.copy = std::move(*copy);
+    image.copy = TRY(std::move(copy));
     return {};
-}
-
-bool ImageHolder::share(Image& image) {
-    auto held = ask_for(image.sha256, image.size);
-    if (!held) return false;
-    image.copy = std::move(held->file);
-    image.other = std::move(held->connection);
-    return true;
 }
 
 void ImageHolder::serve() {
@@ -215,7 +192,7 @@ void ImageHolder::answer(const Image& image) {
     if (!client && (errno == EMFILE || errno == ENFILE))
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (!client || !is_our_own(client)) return;
-    send_file(client, image.copy);
+    send_message(client.get(), "f", image.copy.get()); // a session that gets no file copies the image itself
     clients_.push_back(std::move(client));
 }
 
@@ -223,7 +200,7 @@ void ImageHolder::succeed(Image& image) {
     image.other.reset();
     image.listener = take_name(image.sha256);
     if (image.listener)
-        begin_to_listen(image.listener);
+        listen(image.listener.get(), SOMAXCONN);
     else if (auto held = ask_for(image.sha256, image.size))
         image.other = std::move(held->connection); // another holder was faster
 }

@@ -41,12 +41,11 @@ private:
     struct Image {
         std::string sha256;
         std::uint64_t size = 0;
-        Fd copy, listener;
-        Fd other; ///< a connection to the holder that owns the name, closed when that holder ends
+        Fd copy = {}, listener = {};
+        Fd other = {}; ///< a connection to the holder that owns the name, closed when that holder ends
     };
     Status add(const manifest::ImageFile& file, const image::Layers::ImageFile& source, Result<Fd> taken,
                const std::filesystem::path& brought, manifest::StagePlace place);
-    static bool share(Image& image); ///< uses the copy of the holder that owns the name
     void answer(const Image& image);
     static void succeed(Image& image);
 

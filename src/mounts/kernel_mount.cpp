@@ -2,7 +2,6 @@
 
 #include "core/fd.h"
 #include "core/ownership.h"
-#include "launch/manifest_name.h"
 
 #include <cerrno>
 #include <csignal>
@@ -12,7 +11,6 @@
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace containerize::mounts {
@@ -48,10 +46,6 @@ private:
     bool held_;
 };
 
-std::string name_of_loop(int number) {
-    return "/dev/loop" + std::to_string(number);
-}
-
 /// LOOP_SET_FD and LOOP_SET_STATUS64 exist in every kernel; LOOP_CONFIGURE does both, from Linux 5.8 on.
 Status bind_loop(const Fd& device, const std::string& name, const image::Layers::ImageFile& image) {
     loop_info64 settings{};
@@ -75,7 +69,7 @@ Result<Loop> make_loop(const image::Layers::ImageFile& image) {
     for (int tried = 0; tried < tries; ++tried) {
         const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
         if (number < 0) return fail_errno("there is no free loop device", "/dev/loop-control");
-        Loop loop{.device = {}, .name = name_of_loop(number)};
+        Loop loop{.device = {}, .name = "/dev/loop" + std::to_string(number)};
         loop.device.reset(open(loop.name.c_str(), O_RDONLY | O_CLOEXEC));
         if (!loop.device) return fail_errno("cannot open a loop device", loop.name);
         if (ioctl(loop.device.get(), LOOP_SET_FD, image.file.get()) != 0) {

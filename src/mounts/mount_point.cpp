@@ -3,17 +3,14 @@
 #include "core/entries.h"
 #include "core/fd.h"
 #include "core/filesystem.h"
-#include "launch/manifest_name.h"
+#include "launch/launch_plan.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -23,8 +20,6 @@
 namespace containerize::mounts {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 bool directory_exists(const fs::path& path) {
     struct stat info {};
@@ -47,9 +42,13 @@ std::string through(const Fd& directory, const std::string& name = {}) {
     return path_of(directory) + (name.empty() ? "" : "/" + name);
 }
 
+/// Makes an empty directory or file.
+bool make(const std::string& path, bool directory) {
+    return (directory ? mkdir(path.c_str(), 0755) : mknod(path.c_str(), S_IFREG | 0644, 0)) == 0;
+}
+
 Status bind_to(const std::string& from, const std::string& to, bool directory) {
-    const int made = directory ? mkdir(to.c_str(), 0755) : mknod(to.c_str(), S_IFREG | 0644, 0);
-    if (made != 0 || mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+    if (!make(to, directory) || mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
         return cannot(to);
     return {};
 }
@@ -100,35 +99,29 @@ Status cover(const fs::path& covered, const std::vector<MissingPath>& missing) {
     const Fd original(open(covered.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Fd place_before(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!original || !place_before) return cannot(covered);
-    const auto names = names_to_keep(through(original, "."));
-    if (!names) return fail(Error(names.error()));
+    const auto names = TRY(names_to_keep(through(original, ".")));
     if (mount("containerize", place.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4m") != 0)
         return cannot(place);
     const auto is_missing = [&missing](const std::string& path) {
         return std::ranges::find(missing, path, &MissingPath::path) != missing.end();
     };
-    for (const auto& name : *names) {
+    for (const auto& name : names) {
         const std::string to = place + "/" + name;
         // A path in `missing` replaces this entry: a link in its way, or a directory that is created again.
         if (is_missing((covered / name).string())) continue;
         // Its old descriptor shows what `place` held before it was mounted on. The recursive bind copies the
         // new mount as well, which is taken off again.
         const bool is_place = whole_root && "/" + name == place;
-        if (auto done =
-                is_place ? bind_to(through(place_before), to, true) : reproduce(through(original, name), to);
-            !done)
-            return done;
+        TRY(is_place ? bind_to(through(place_before), to, true) : reproduce(through(original, name), to));
         if (is_place && umount2(to.c_str(), MNT_DETACH) != 0) return cannot(covered);
     }
     for (const auto& [path, directory] : missing) {
         const auto inside = whole_root ? place + path : path;
-        const int made = directory ? mkdir(inside.c_str(), 0755) : mknod(inside.c_str(), S_IFREG | 0644, 0);
-        if (made != 0) return cannot(path);
+        if (!make(inside, directory)) return cannot(path);
         // What exists, but could be replaced by others, is created again with its old entries.
         const auto before = through(original, fs::path(path).lexically_relative(covered).string());
-        const auto held = names_to_keep(before);
-        if (!held) return fail(Error(held.error()));
-        for (const auto& name : *held)
+        const auto held = TRY(names_to_keep(before));
+        for (const auto& name : held)
             if (const std::string below = "/" + name; !is_missing(path + below))
                 TRY(reproduce(before + below, inside + below));
     }

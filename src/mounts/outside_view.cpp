@@ -4,7 +4,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstring>
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -8,17 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -38,8 +34,7 @@ constexpr auto longest_pause = std::chrono::microseconds(5000);
 /// The source by which our overlays are recognized in the list of mounts.
 constexpr const char* overlay_source = "containerize";
 
-void (*server_cleanup)(void*) = nullptr;
-void* server_cleanup_argument = nullptr;
+std::function<void()> server_cleanup;
 
 // Without asking the server: it may just have died, and the caller is the one to replace it.
 dev_t device_at(const std::string& path) {
@@ -62,9 +57,8 @@ bool cover(const std::string& mount_point) {
 
 } // namespace
 
-void set_server_cleanup(void (*cleanup)(void*), void* argument) {
-    server_cleanup = cleanup;
-    server_cleanup_argument = argument;
+void set_server_cleanup(std::function<void()> cleanup) {
+    server_cleanup = std::move(cleanup);
 }
 
 Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> images,
@@ -164,7 +158,7 @@ Status ServedMount::start_server() {
 void ServedMount::serve(Fd leaving) {
     const fuse::FuseConnection connection =
         std::move(connection_); // close_supervisor_files() closes those of all images
-    if (server_cleanup != nullptr) server_cleanup(server_cleanup_argument);
+    if (server_cleanup) server_cleanup();
 
     auto instruments = instruments_of_environment();
     instruments.statistics = {statistics_, &statistics_->image};
@@ -234,15 +228,12 @@ Status ServedMount::on_server_exit(int status) {
         return fail(
             {.what = "the server of an image died, and this kernel cannot pass its requests to a new server",
              .why = "that needs Linux 6.9",
-             .where = where,
-             .hint = {}});
+             .where = where});
     if (WIFEXITED(status))
         return fail({.what = "the server of an image cannot continue",
                      .why = statistics_->progress.failure.data(),
-                     .where = where,
-                     .hint = {}});
+                     .where = where});
     return fail({.what = "the servers of an image keep dying",
-                 .why = {},
                  .where = where,
                  .hint = "If the image was changed, build it again with `containerize new --force`."});
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,7 +94,7 @@ private:
 };
 
 /// Sets a function that each new server process calls first, to release what only the supervisor needs.
-void set_server_cleanup(void (*cleanup)(void*), void* argument);
+void set_server_cleanup(std::function<void()> cleanup);
 
 /// Whether a process that is not a session's own runs in that mount namespace.
 bool namespace_in_use(const std::string& mounts);

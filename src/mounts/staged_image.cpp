@@ -7,7 +7,6 @@
 #include "core/variables.h"
 #include "util/digest.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <vector>
@@ -28,8 +27,7 @@ std::unexpected<Error> no_room(const std::filesystem::path& path, std::uint64_t 
     return fail({.what = "the image is too large for a copy on this node",
                  .why = "it has " + std::to_string(size) + " bytes, and half of the free space is " +
                         std::to_string(left / 2),
-                 .where = path.string(),
-                 .hint = {}});
+                 .where = path.string()});
 }
 
 Result<Fd> file_in_memory(const std::filesystem::path& path, std::uint64_t size) {

@@ -2,7 +2,7 @@
 
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "launch/manifest_name.h"
+#include "launch/launch_plan.h"
 
 #include <algorithm>
 

@@ -3,7 +3,6 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/text.h"
-#include "manifest/moved.h"
 
 #include <algorithm>
 #include <optional>

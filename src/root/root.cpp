@@ -2,6 +2,7 @@
 
 #include "core/fd.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "core/variables.h"
 #include "image/layers_view.h"
 #include "image/writer.h"
@@ -9,15 +10,9 @@
 #include "root/root_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <sstream>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -68,10 +63,9 @@ Status make_read_only(const Fd& mounted) {
         return {};
     TRY(remount_read_only(path_of(mounted)));
     // Before Linux 5.12: one by one, by path. What cannot be reached by its path cannot be written to either.
-    std::array<char, PATH_MAX> name;
-    const auto size = readlink(path_of(mounted).c_str(), name.data(), name.size());
-    if (size <= 0) return fail_errno("cannot make a bind read-only", path_of(mounted));
-    const std::string place(name.data(), static_cast<std::size_t>(size));
+    std::error_code failed;
+    const auto place = fs::read_symlink(path_of(mounted), failed);
+    if (failed) return fail_errno("cannot make a bind read-only", path_of(mounted), failed.value());
     for (const auto& path : mount_points_below(place))
         if (path != place) std::ignore = remount_read_only(path);
     return {};
@@ -135,14 +129,8 @@ private:
     Status write_names() {
         const auto content = [](const char* path) { return read_file(path).value_or(std::string()); };
         const auto with_id = [](std::string text, const std::string& id, const std::string& line) {
-            for (std::size_t start = 0; start < text.size();) {
-                const auto end = std::min(text.find('\n', start), text.size());
-                const auto fields = std::string_view(text).substr(start, end - start);
-                const auto second = fields.find(':', fields.find(':') + 1);
-                if (second != std::string_view::npos && fields.substr(second + 1).starts_with(id + ":"))
-                    return text;
-                start = end + 1;
-            }
+            for (const auto entry : split(text, '\n'))
+                if (const auto fields = split(entry, ':'); fields.size() > 3 && fields[2] == id) return text;
             if (!text.empty() && !text.ends_with('\n')) text += '\n';
             return text + line + "\n";
         };
@@ -157,9 +145,7 @@ private:
         user.append(plain(request_.home, "/")).append(":").append(plain(request_.shell, "/bin/sh"));
         std::string group = name;
         group.append(":x:").append(gid).append(":");
-        if (auto written = write_file(own_ + "/etc/passwd", with_id(content("/etc/passwd"), uid, user));
-            !written)
-            return written;
+        TRY(write_file(own_ + "/etc/passwd", with_id(content("/etc/passwd"), uid, user)));
         return write_file(own_ + "/etc/group", with_id(content("/etc/group"), gid, group));
     }
 
@@ -210,9 +196,7 @@ private:
         TRY(write_layer(layer, view));
         files = TRY(open_base(request_.base));
         files.push_back({.file = Fd(open(layer.c_str(), O_RDONLY | O_CLOEXEC)), .path = layer});
-        auto served =
-            TRY(mounts::ServedMount::mount(std::move(files), root_, mounts::ServedMount::Use::root));
-        made_.base.emplace(std::move(served));
+        made_.base = TRY(mounts::ServedMount::mount(std::move(files), root_, mounts::ServedMount::Use::root));
         return {};
     }
 
@@ -273,30 +257,25 @@ private:
     // Writes what the base lacks to one more image over it: nothing is copied, and no kernel overlay is
     // needed.
     Status write_layer(const fs::path& file, const TreeView& view) {
-        auto writer =
+        auto writer = TRY(
             image::Writer::create(file, {.compression = {.compressor = image::Compressor::none, .level = 0},
                                          .block_size = 4096,
-                                         .jobs = 1,
-                                         .memory = 1U << 20U,
-                                         .source_date_epoch = {}});
-        if (!writer) return fail(std::move(writer.error()));
-        Status done;
+                                         .memory = 1U << 20U}));
         for (const auto& [path, directory] : missing_in(view)) {
             const auto name = path.substr(1);
-            if (!done || writer->contains(name)) continue;
+            if (writer.contains(name)) continue;
             if (directory) {
-                done = writer->add_directory(name, {.mode = 0755, .mtime = 0, .xattrs = {}});
+                TRY(writer.add_directory(name, {.mode = 0755}));
             } else {
-                done = writer->begin_file(name, {.mode = 0644, .mtime = 0, .xattrs = {}});
-                if (done) done = writer->end_file();
+                TRY(writer.begin_file(name, {.mode = 0644}));
+                TRY(writer.end_file());
             }
         }
         for (const auto& [path, target] : plan_.links())
-            if (done && view.own_kind(path) == TreeView::Kind::missing)
-                done = writer->add_symlink(path.substr(1), target, {.mode = 0777, .mtime = 0, .xattrs = {}});
-        if (!done) return done;
-        auto finished = writer->finish();
-        return finished ? Status() : fail(std::move(finished.error()));
+            if (view.own_kind(path) == TreeView::Kind::missing)
+                TRY(writer.add_symlink(path.substr(1), target, {.mode = 0777}));
+        TRY(writer.finish());
+        return {};
     }
 
     Status carry_out(const RootMount& wanted) {
@@ -410,6 +389,27 @@ std::string wanted_gpu(const manifest::Manifest& manifest) {
     return asked.empty() ? manifest.settings.gpu : asked;
 }
 
+gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifest& manifest,
+                            const std::string& prefix) {
+    const auto policy = gpu::parse_policy(manifest.settings.gpu);
+    std::map<std::string, std::string> variables;
+    for (const auto& variable : launch::root_variables)
+        if (const char* value = value_of(variable.name)) variables[variable.name.name()] = value;
+    const auto layers = manifest::open_layers(manifest, prefix);
+    std::optional<image::LayersView> environment;
+    if (layers) environment.emplace(**layers);
+    auto found = gpu::find({.policy = policy.value_or(gpu::vendors),
+                            .libraries = manifest.settings.host_libraries,
+                            .has_devices = !manifest.settings.base.isolate,
+                            .host_root = "/",
+                            .variables = std::move(variables),
+                            .image = root,
+                            .environment = environment ? &*environment : nullptr,
+                            .prefix = prefix});
+    if (!policy) found.warnings.push_back(to_string(policy.error()));
+    return found;
+}
+
 Result<std::vector<manifest::Bind>> binds_of_environment() {
     std::vector<manifest::Bind> binds;
     for (const auto& variable : launch::root_variables) {
@@ -430,8 +430,7 @@ std::vector<manifest::Bind> binds_of_other_tools() {
     for (const auto& variable : launch::root_variables) {
         const char* value = value_of(variable.name);
         if (!variable.binds || value == nullptr || !variable.for_images_only) continue;
-        std::istringstream entries(value);
-        for (std::string entry; std::getline(entries, entry, ',');)
+        for (const auto entry : split(value, ','))
             if (auto bind = manifest::parse_bind(entry)) binds.push_back(std::move(*bind));
     }
     return binds;

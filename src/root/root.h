@@ -15,7 +15,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace containerize::root {
@@ -27,10 +26,10 @@ struct RootRequest {
     manifest::Base base; ///< its file is absolute
     /// Directories and files that must be visible at their own paths whatever the base is: the installation.
     std::vector<std::string> needed;
-    std::vector<manifest::Bind> binds;     ///< as requested; later ones go over earlier ones
-    std::vector<manifest::Bind> offered{}; ///< the same, but a failure is only noted
-    std::string user{}, home{}, shell{};   ///< the caller's, for a base that does not know the user
-    std::function<gpu::Injection(const image::TreeView&)> inject{}; ///< finds its drivers; may be empty
+    std::vector<manifest::Bind> binds;            ///< as requested; later ones go over earlier ones
+    std::vector<manifest::Bind> offered = {};     ///< the same, but a failure is only noted
+    std::string user = {}, home = {}, shell = {}; ///< the caller's, for a base that does not know the user
+    std::function<gpu::Injection(const image::TreeView&)> inject = {}; ///< finds its drivers; may be empty
 };
 
 struct Root {
@@ -60,6 +59,11 @@ std::string root_name(const manifest::Manifest& manifest);
 
 /// The vendor whose GPUs programs can use: $CONTAINERIZE_GPU if it is set, else as in the manifest.
 std::string wanted_gpu(const manifest::Manifest& manifest);
+
+/// Finds the node's drivers and libraries that a base gets, for the base (its tree is `root`) of the
+/// installation at `prefix`. $CONTAINERIZE_GPU is not read: see wanted_gpu().
+gpu::Injection find_drivers(const image::TreeView& root, const manifest::Manifest& manifest,
+                            const std::string& prefix);
 
 /// The binds in the caller's variables, except those that are for images only. Mistakes are input errors.
 Result<std::vector<manifest::Bind>> binds_of_environment();

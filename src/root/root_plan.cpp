@@ -29,18 +29,11 @@ bool is_directory(const std::string& path) {
 }
 
 RootMount mount_of(const std::string& source, const std::string& target) {
-    RootMount mount;
-    mount.source = source;
-    mount.target = target;
-    mount.directory = is_directory(source);
-    return mount;
+    return {.source = source, .target = target, .directory = is_directory(source)};
 }
 
 RootMount memory_at(const std::string& target) {
-    RootMount mount;
-    mount.target = target;
-    mount.takes_name = true;
-    return mount;
+    return {.target = target, .takes_name = true};
 }
 
 } // namespace

@@ -12,7 +12,7 @@
 namespace containerize::root {
 
 struct RootMount {
-    std::string source; ///< empty: a new tmpfs
+    std::string source = {}; ///< empty: a new tmpfs
     std::string target;
     bool directory = true;
     bool read_only = false;

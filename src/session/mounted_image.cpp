@@ -3,18 +3,15 @@
 #include "core/variables.h"
 #include "launch/engine.h"
 #include "manifest/launch_settings.h"
-#include "manifest/manifest.h"
 #include "mounts/cold_start.h"
 #include "mounts/held_image.h"
 #include "mounts/kernel_mount.h"
 #include "mounts/mount_point.h"
-#include "mounts/outside_view.h"
 #include "mounts/staged_image.h"
 #include "root/root.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
 #include <fcntl.h>
@@ -28,13 +25,9 @@ namespace {
 
 Status check_native(const manifest::Manifest& manifest, const std::string& prefix) {
     const auto wanted = launch::parse_engine(manifest.settings.engine);
-    const auto insisted = launch::engine_of_environment();
-    const bool insists_on_native = insisted && *insisted == launch::Engine::native;
-    if (!wanted || !launch::is_container_runtime(*wanted) || insists_on_native) return {};
+    if (!wanted || !launch::is_container_runtime(*wanted) || launch::insists_on_native()) return {};
     return fail({.what = "this installation is set to use " + manifest.settings.engine,
-                 .why = {},
                  .where = prefix,
-                 .hint = {},
                  .fault = Fault::engine});
 }
 
@@ -138,9 +131,8 @@ Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image:
     }
     // Copies on the node need no prefetching.
     auto cold_start = staged ? mounts::ColdStart() : mounts::cold_start_of(manifest, prefix, images);
-    auto served = TRY(mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
-                                                 std::move(cold_start)));
-    served_.emplace(std::move(served));
+    served_ = TRY(mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
+                                             std::move(cold_start)));
     return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include "container/host_root.h"
 #include "core/entries.h"
+#include "core/fd_message.h"
+#include "core/open_file.h"
 #include "core/ownership.h"
 #include "core/resources.h"
 #include "core/text.h"
@@ -11,9 +13,6 @@
 #include "launch/session_state.h"
 #include "manifest/launch_settings.h"
 #include "manifest/manifest.h"
-#include "mounts/cold_start.h"
-#include "mounts/staged_image.h"
-#include "root/drivers.h"
 #include "root/root.h"
 #include "session/logind.h"
 #include "session/mounted_image.h"
@@ -25,16 +24,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <poll.h>
@@ -47,7 +43,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,14 +82,13 @@ public:
         if (!state_.fd)
             return fail({.what = "cannot use the directory for session state",
                          .why = "it is not the directory that the launcher opened",
-                         .where = state_.path,
-                         .hint = {}});
+                         .where = state_.path});
         remove_remains();
         // The launcher could not enter a session of this name, so it does not serve the same processes as we
         // do.
         remove_directory(name_);
         if (mkdirat(state_.fd.get(), name_.c_str(), 0700) != 0)
-            return fail_errno("cannot create the session's directory", state_.path + "/" + name_);
+            return fail_errno("cannot create the session's directory", own_path());
         directory_.reset(
             openat(state_.fd.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         log_.reset(openat(directory_.get(), launch::session_log_name,
@@ -103,8 +97,7 @@ public:
             const bool superseded = is_superseded(); // then a missing directory may be the cause
             end_mounts();
             remove_own_directory();
-            if (superseded)
-                return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
+            if (superseded) return fail({.what = launch::superseded_answer});
             return done;
         }
         note("started with " + arguments_.prefix);
@@ -182,18 +175,16 @@ private:
         sigprocmask(SIG_SETMASK, &signals, nullptr);
         children_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
         if (!children_) return fail_errno("cannot watch server processes");
-        mounts::set_server_cleanup([](void* self) { static_cast<Session*>(self)->close_supervisor_files(); },
-                                   this);
+        mounts::set_server_cleanup([this] { close_supervisor_files(); });
 
         TRY(set_up_root());
-        ssh_settings_.emplace(state_.path + "/" + name_);
+        ssh_settings_.emplace(own_path());
         refresh_ssh_settings();
         auto installation = TRY(open_installation(arguments_.prefix, first_ ? &*first_ : nullptr));
         first_.reset();
         TRY(mount(std::move(installation)));
         TRY(listen_for_requests());
-        if (is_superseded())
-            return fail({.what = launch::superseded_answer, .why = {}, .where = {}, .hint = {}});
+        if (is_superseded()) return fail({.what = launch::superseded_answer});
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
             return fail_errno("cannot announce the session", state_.path + "/" + inside_link_);
@@ -201,9 +192,11 @@ private:
         lock_.reset(
             openat(directory_.get(), launch::lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!lock_ || !launch::lock_byte(lock_.get(), launch::supervisor_byte, F_WRLCK))
-            return fail_errno("cannot lock the session", state_.path + "/" + name_ + "/" + launch::lock_name);
+            return fail_errno("cannot lock the session", own_path() + "/" + launch::lock_name);
         return {};
     }
+
+    [[nodiscard]] std::string own_path() const { return state_.path + "/" + name_; }
 
     void refresh_ssh_settings() {
         for (const auto& path : ssh_settings_->refresh())
@@ -222,8 +215,7 @@ private:
         first_ = TRY(open_installation(arguments_.prefix));
         first_->directory.reset(); // of the root that is left now
         auto request = TRY(root_request(first_->manifest));
-        const std::string work =
-            std::string(state_.path).append("/").append(name_).append("/").append(root_name_here);
+        const auto work = own_path() + "/" + root_name_here;
         if (mkdir(work.c_str(), 0700) != 0) return fail_errno("cannot create a directory", work);
         auto root = TRY(root::enter_root(request, work));
         base_ = std::move(root.base);
@@ -239,11 +231,9 @@ private:
         root::RootRequest request{.base = manifest.settings.base,
                                   .needed = {arguments_.prefix},
                                   .binds = manifest.settings.binds,
-                                  .offered = {},
                                   .user = variable("USER"),
                                   .home = variable("HOME"),
-                                  .shell = variable("SHELL"),
-                                  .inject = {}};
+                                  .shell = variable("SHELL")};
         auto asked = TRY(root::binds_of_environment());
         request.binds.insert(request.binds.end(), asked.begin(), asked.end());
         if (!request.base.is_host()) request.offered = root::binds_of_other_tools();
@@ -257,15 +247,11 @@ private:
 
     Status listen_for_requests() {
         control_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        launch::control_address(directory_)
-            .copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+        const auto address = launch::control_address(directory_);
         if (!control_ ||
             bind(control_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
             listen(control_.get(), SOMAXCONN) != 0)
-            return fail_errno("cannot listen for requests",
-                              state_.path + "/" + name_ + "/" + launch::control_name);
+            return fail_errno("cannot listen for requests", own_path() + "/" + launch::control_name);
         return {};
     }
 
@@ -294,7 +280,7 @@ private:
             renameat(directory_.get(), temporary.c_str(), directory_.get(), file.c_str()) == 0)
             return {};
         const bool full = errno == ENOSPC || errno == EDQUOT;
-        auto failed = fail_errno("cannot write the launch plan", state_.path + "/" + name_ + "/" + file);
+        auto failed = fail_errno("cannot write the launch plan", own_path() + "/" + file);
         if (full)
             failed.error().hint =
                 "Free some space on that filesystem. Each program needs its launch plan to start.";
@@ -311,17 +297,13 @@ private:
     void answer_control() {
         Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!client) return;
-        const timeval patience{.tv_sec = 5, .tv_usec = 0};
-        setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        launch::set_patience(client, 5);
         ucred peer{};
         socklen_t size = sizeof peer;
         if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
             return;
-        std::string request(launch::control_message_size, '\0');
-        const auto got = recv(client.get(), request.data(), request.size(), 0);
-        if (got <= 0) return;
-        request.resize(static_cast<std::size_t>(got));
+        const auto request = receive_message(client.get(), launch::control_message_size).text;
+        if (request.empty()) return;
         const auto asked = launch::parse_request(request);
         if (!asked)
             reply(client, "unknown request");
@@ -384,12 +366,9 @@ private:
     /// Writes the plan of a mounted installation again: two launchers may have asked at once, or the plan was
     /// removed or is damaged.
     std::string answer_known(const MountedImage& image) {
-        if (!image.current()) {
-            retire();
-            return std::string(launch::stale_answer);
-        }
+        if (!image.current()) return answer_stale();
         if (auto written = write_plan(image.plan()); !written) return launch::answer_for(written.error());
-        return std::string(launch::mounted_answer);
+        return launch::mounted_answer;
     }
 
     std::string answer_mount(const std::string& prefix, pid_t caller) {
@@ -397,22 +376,23 @@ private:
         // Either its filesystem was mounted after we started and did not propagate to our namespace, or it
         // now needs another root.
         if (const auto root = launch::root_key(prefix);
-            !manifest::is_installation(prefix) || (!root.empty() && root != launch::root_in_name(name_))) {
-            retire();
-            return std::string(launch::stale_answer);
-        }
+            !manifest::is_installation(prefix) || (!root.empty() && root != launch::root_in_name(name_)))
+            return answer_stale();
         auto installation = open_installation(prefix);
         if (!installation) return answer_refused(prefix, installation.error());
         // A new root would disturb running programs, so that a new session is better. A caller that is inside
         // can have no other session, however.
         if (launch::mount_namespace_of(std::to_string(caller)) != launch::mount_namespace_of("self") &&
-            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(installation->manifest)) {
-            retire();
-            return std::string(launch::stale_answer);
-        }
+            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(installation->manifest))
+            return answer_stale();
         if (auto done = mount(std::move(*installation)); !done) return answer_refused(prefix, done.error());
         note("mounted " + prefix);
-        return std::string(launch::mounted_answer);
+        return launch::mounted_answer;
+    }
+
+    std::string answer_stale() {
+        retire();
+        return launch::stale_answer;
     }
 
     std::string answer_refused(const std::string& prefix, const Error& error) {
@@ -540,13 +520,7 @@ private:
 
     // A cleaner of /tmp may have removed our directory, and another session may have made one of the same
     // name.
-    [[nodiscard]] bool directory_has_its_name() const {
-        struct stat opened {};
-        struct stat named {};
-        return fstat(directory_.get(), &opened) == 0 &&
-               fstatat(state_.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-               opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-    }
+    [[nodiscard]] bool directory_has_its_name() const { return is_named(directory_, name_, state_.fd.get()); }
 
     void remove_own_directory() const {
         if (directory_has_its_name()) remove_directory(name_);
@@ -583,11 +557,8 @@ private:
     // A link to our own name was a killed session's: numbers of namespaces are reused, and so are session
     // names.
     [[nodiscard]] bool leads_to_another_session(const std::string& link) const {
-        std::array<char, 256> target;
-        const auto size = readlinkat(state_.fd.get(), link.c_str(), target.data(), target.size());
-        if (size <= 0) return false;
-        const std::string name(target.data(), static_cast<std::size_t>(size));
-        return name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
+        const auto name = launch::session_of_link(state_, link);
+        return !name.empty() && name != name_ && faccessat(state_.fd.get(), name.c_str(), F_OK, 0) == 0;
     }
 
     void close_supervisor_files() {

@@ -2,7 +2,6 @@
 // installations are mounted, and has one server process for each of them. Nobody starts or stops it by hand.
 #pragma once
 
-#include "core/error.h"
 #include "core/fd.h"
 
 #include <string>

@@ -4,9 +4,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 
 #include <fcntl.h>
@@ -25,13 +23,11 @@ constexpr std::uint64_t largest_file = 1U << 20U;
 /// The depth to which ssh follows includes.
 constexpr int deepest = 16;
 
-bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\f';
-}
-
 /// Takes the next argument from the front of a line; it may be quoted.
 std::string next_argument(std::string_view& line) {
-    const auto is_separator = [](char c) { return is_blank(c) || c == '='; };
+    const auto is_separator = [](char c) {
+        return std::string_view(" \t\r\f=").find(c) != std::string_view::npos;
+    };
     while (!line.empty() && is_separator(line.front()))
         line.remove_prefix(1);
     std::string argument;

@@ -1,25 +1,14 @@
 #include "util/file_lock.h"
 
 #include "core/interrupt.h"
+#include "core/open_file.h"
 #include "util/log.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 namespace containerize {
-
-namespace {
-
-bool is_same(int fd, const std::filesystem::path& path) {
-    struct stat opened {};
-    struct stat named {};
-    return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-           opened.st_dev == named.st_dev;
-}
-
-} // namespace
 
 Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
     for (;;) {
@@ -31,7 +20,7 @@ Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
             return FileLock{LockState::unsupported, std::move(file)};
         }
         // The previous holder may have renamed or removed the file that we opened.
-        if (is_same(file.get(), path)) return FileLock{LockState::held, std::move(file)};
+        if (is_named(file, path)) return FileLock{LockState::held, std::move(file)};
     }
 }
 

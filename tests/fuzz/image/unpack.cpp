@@ -2,7 +2,6 @@
 #include "image/unpack.h"
 
 #include "../unit/temporary.h"
-#include "image/merge.h"
 #include "image/relayout.h"
 #include "image_input.h"
 

@@ -3,7 +3,7 @@
 #include "../temporary.h"
 #include "environments/build_namespace.h"
 #include "image/changes.h"
-#include "image/merge.h"
+#include "image/relayout.h"
 #include "image/unpack.h"
 #include "util/process.h"
 

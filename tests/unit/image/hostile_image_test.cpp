@@ -3,7 +3,6 @@
 #include "../temporary.h"
 #include "image/changes.h"
 #include "image/layers.h"
-#include "image/merge.h"
 #include "image/metadata.h"
 #include "image/relayout.h"
 #include "image/unpack.h"

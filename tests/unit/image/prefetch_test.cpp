@@ -3,7 +3,6 @@
 #include "../temporary.h"
 #include "image/access_profile.h"
 #include "image/layers.h"
-#include "image/merge.h"
 #include "image/relayout.h"
 #include "image/writer.h"
 

@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "manifest/moved.h"
+#include "manifest/manifest.h"
 
 #include <filesystem>
 

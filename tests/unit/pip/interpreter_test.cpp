@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "launch/manifest_name.h"
+#include "launch/launch_plan.h"
 #include "pip/interpreter.h"
 #include "pip/venv.h"
 

@@ -1,5 +1,5 @@
 #include "../temporary.h"
-#include "launch/manifest_name.h"
+#include "launch/launch_plan.h"
 #include "prefix/prefix.h"
 
 #include <cstdlib>
