@@ -163,7 +163,7 @@ std::optional<StoredImage> find_image(const std::vector<fs::path>& stores, const
 }
 
 Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     TRY(sync_file(image.file));
     const auto place = store / (name_of(image.digest) + ".sqfs");
     if (rename(image.file.c_str(), place.c_str()) != 0)
@@ -180,7 +180,7 @@ Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
 
 Status add_reference(const fs::path& store, const StoredImage& image, const std::string& reference) {
     if (std::ranges::find(image.references, reference) != image.references.end()) return {};
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     auto now = read_description(description_of(store, image.digest));
     if (!now) return {};
     now->references.push_back(reference);
@@ -190,7 +190,7 @@ Status add_reference(const fs::path& store, const StoredImage& image, const std:
 }
 
 Status remove_image(const fs::path& store, const StoredImage& image) {
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     // The description first: a file without one is no image.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)
