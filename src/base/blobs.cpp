@@ -36,8 +36,7 @@ Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std:
             return fail({.what = "cannot use the image",
                          .why = "its manifest or configuration is larger than " +
                                 std::to_string(limit >> 20U) + " MiB",
-                         .where = where,
-                         .hint = {}});
+                         .where = where});
         text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
 }
@@ -190,7 +189,7 @@ public:
 private:
     std::unexpected<Error> bad(std::string why) const {
         return fail(
-            {.what = "cannot use the image", .why = std::move(why), .where = files_->where(), .hint = {}});
+            {.what = "cannot use the image", .why = std::move(why), .where = files_->where()});
     }
 
     Result<json> choose_image(const json& manifest) {
@@ -285,8 +284,7 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
                              .why = "its configuration lists " + std::to_string(config.diff_ids.size()) +
                                     " layers, and its manifest lists " +
                                     std::to_string(parsed.manifest->layers.size()),
-                             .where = where,
-                             .hint = {}});
+                             .where = where});
             const auto& architecture = config.platform.architecture;
             if (!architecture.empty() && architecture != this_architecture())
                 return fail_input(
@@ -306,8 +304,7 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
     }
     return fail({.what = "cannot use the image",
                  .why = "its indexes refer to each other in a circle",
-                 .where = where,
-                 .hint = {}});
+                 .where = where});
 }
 
 } // namespace containerize::base

@@ -130,11 +130,11 @@ public:
     Status write(image::Writer& writer) const {
         constexpr mode_t shared_temporary = 01777;
         for (const auto directory : directories)
-            if (auto done = writer.add_directory(directory, {.mode = 0755, .mtime = 0, .xattrs = {}}); !done)
+            if (auto done = writer.add_directory(directory, {.mode = 0755, .mtime = 0}); !done)
                 return done;
         for (const char* directory : {"tmp", "var/tmp"})
             if (auto done =
-                    writer.add_directory(directory, {.mode = shared_temporary, .mtime = 0, .xattrs = {}});
+                    writer.add_directory(directory, {.mode = shared_temporary, .mtime = 0});
                 !done)
                 return done;
         for (const auto& [place, entry] : entries_) {
@@ -153,8 +153,8 @@ private:
 
     static Status write(image::Writer& writer, const std::string& place, const Entry& entry) {
         if (!entry.link.empty())
-            return writer.add_symlink(place, entry.link, {.mode = 0777, .mtime = 0, .xattrs = {}});
-        image::Attributes attributes{.mode = 0644, .mtime = 0, .xattrs = {}};
+            return writer.add_symlink(place, entry.link, {.mode = 0777, .mtime = 0});
+        image::Attributes attributes{.mode = 0644, .mtime = 0};
         std::string content = entry.content;
         if (!entry.source.empty()) {
             struct stat info {};
@@ -222,7 +222,6 @@ private:
 std::unexpected<Error> cannot(std::string why) {
     return fail({.what = "cannot create a base image of this host",
                  .why = std::move(why),
-                 .where = {},
                  .hint = "Pull one instead: `containerize base pull docker://debian:12-slim`."});
 }
 
@@ -269,10 +268,7 @@ Status add_python(Collection& collection, const Environment& environment) {
         {.argv = {python->string(), "-I", "-c",
                   "import json, sys, sysconfig\n"
                   "print(json.dumps([sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"},
-         .environment = environment,
-         .working_directory = {},
-         .in_child = {},
-         .on_line = {}}));
+         .environment = environment}));
     const auto paths = parse_json_quietly(told.output);
     if (!told.ok() || !paths.is_array())
         return cannot(python->string() + " does not report where its standard library is");

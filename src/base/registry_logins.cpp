@@ -92,9 +92,7 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
     const int in = question.get();
     auto done = capture({.argv = {"docker-credential-" + name, "get"},
                          .environment = environment,
-                         .working_directory = {},
-                         .in_child = [in] { return dup2(in, STDIN_FILENO) < 0 ? errno : 0; },
-                         .on_line = {}});
+                         .in_child = [in] { return dup2(in, STDIN_FILENO) < 0 ? errno : 0; }});
     if (!done) {
         log::warn("cannot run the credential helper docker-credential-" + name + " from " + file.string() +
                   ": " + done.error().why);

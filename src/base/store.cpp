@@ -196,8 +196,7 @@ Status remove_image(const fs::path& store, const StoredImage& image) {
         if (std::error_code failed; !fs::remove(file, failed) && failed)
             return fail({.what = "cannot remove the image",
                          .why = failed.message(),
-                         .where = file.string(),
-                         .hint = {}});
+                         .where = file.string()});
     return {};
 }
 
@@ -226,8 +225,7 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     if (failed)
         return fail({.what = "cannot create the directory",
                      .why = failed.message(),
-                     .where = path.string(),
-                     .hint = {}});
+                     .where = path.string()});
     return StagingDirectory(std::move(path), std::move(*lock));
 }
 

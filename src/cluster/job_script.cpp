@@ -50,9 +50,7 @@ Result<std::string> fill_line(std::string_view line,
         const auto value = values.find(name);
         if (value == values.end())
             return fail({.what = "the template contains an unknown placeholder",
-                         .why = {},
-                         .where = "@" + std::string(name) + "@",
-                         .hint = {}});
+                         .where = "@" + std::string(name) + "@"});
         filled += value->second;
         line.remove_prefix(end + 1);
     }

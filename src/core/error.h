@@ -20,10 +20,10 @@ enum class Fault {
 ///   containerize: <where>: <what>: <why>
 ///   <hint>
 struct Error {
-    std::string what;  ///< what could not be done: "cannot write the image"
-    std::string why;   ///< the reason: "No space left on device"; may be empty
-    std::string where; ///< "file" or "file:line" that the error is about; may be empty
-    std::string hint;  ///< what the user can do; may be empty, may have several lines
+    std::string what;       ///< what could not be done: "cannot write the image"
+    std::string why = {};   ///< the reason: "No space left on device"; may be empty
+    std::string where = {}; ///< "file" or "file:line" that the error is about; may be empty
+    std::string hint = {};  ///< what the user can do; may be empty, may have several lines
     Fault fault = Fault::failure;
 };
 

@@ -69,7 +69,7 @@ std::string reason_of_yaml(const YAML::Exception& problem) {
 
 Result<json> parse_document(std::string_view text, const std::string& file) {
     const auto bad = [&](const std::string& why) {
-        return fail({.what = "cannot read the CDI specification", .why = why, .where = file, .hint = {}});
+        return fail({.what = "cannot read the CDI specification", .why = why, .where = file});
     };
     if (text.size() > largest_file) return bad("it is too large");
     try {
@@ -179,8 +179,7 @@ Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& fil
     if (specification.kind.find('/') == std::string::npos)
         return fail({.what = "cannot read the CDI specification",
                      .why = "its kind does not have the form vendor/class",
-                     .where = file,
-                     .hint = {}});
+                     .where = file});
     static const json none = json::object();
     const auto edits_of = [&](const json& object) {
         const auto found = object.find("containerEdits");

@@ -18,8 +18,7 @@ Status Body::open() {
     const auto refuse = [this](std::string why) {
         return fail({.what = "cannot write the download",
                      .why = std::move(why),
-                     .where = request_.file.string(),
-                     .hint = {}});
+                     .where = request_.file.string()});
     };
     struct stat info {};
     for (const bool first : {true, false}) {

@@ -74,7 +74,7 @@ public:
                 break;
             }
             if (observer_.cancelled && observer_.cancelled()) {
-                stop({.what = "the download was cancelled", .why = {}, .where = {}, .hint = {}});
+                stop({.what = "the download was cancelled"});
                 break;
             }
             start_some();

@@ -46,7 +46,7 @@ struct WriterOptions {
 struct Attributes {
     mode_t mode = 0644; ///< permission bits only
     std::uint32_t mtime = 0;
-    std::vector<std::pair<std::string, std::string>> xattrs; ///< user.* only
+    std::vector<std::pair<std::string, std::string>> xattrs = {}; ///< user.* only
 };
 
 struct WriteStats {

@@ -13,19 +13,20 @@
 namespace containerize {
 
 struct Command {
-    std::vector<std::string> argv;           ///< argv[0] without '/' is looked up on PATH of `environment`
-    std::optional<Environment> environment;  ///< the whole environment; the caller's own if absent
-    std::filesystem::path working_directory; ///< empty: the caller's
+    std::vector<std::string> argv; ///< argv[0] without '/' is looked up on PATH of `environment`
+    std::optional<Environment> environment = {};  ///< the whole environment; the caller's own if absent
+    std::filesystem::path working_directory = {}; ///< empty: the caller's
     /// Called in the child between fork and exec, such as to join a namespace; must be async-signal-safe.
     /// Returns 0 or an errno.
-    std::function<int()> in_child;
-    std::function<void(std::string_view)> on_line; ///< each line of stdout and stderr, without its newline
+    std::function<int()> in_child = {};
+    std::function<void(std::string_view)> on_line =
+        {}; ///< each line of stdout and stderr, without its newline
 };
 
 struct Outcome {
-    int exit_code = 0;  ///< as in the shell: 128 + N for death by signal N
-    std::string output; ///< stdout and stderr, at most the last 1 MiB; from capture(): stdout, complete
-    std::string errors; ///< only from capture(): stderr, at most the last 1 MiB
+    int exit_code = 0;       ///< as in the shell: 128 + N for death by signal N
+    std::string output = {}; ///< stdout and stderr, at most the last 1 MiB; from capture(): stdout, complete
+    std::string errors = {}; ///< only from capture(): stderr, at most the last 1 MiB
     [[nodiscard]] bool ok() const { return exit_code == 0; }
 };
 
