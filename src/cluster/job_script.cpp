@@ -72,9 +72,8 @@ Result<std::string> fill_job_script(std::string_view text, const JobRequest& req
         if (of_gpus && request.gpus == 0) continue;
         if (line == "@SITE_LINES@" && site.job.empty()) continue;
         if (line == "@SITE_EXPORT@" && request.site.empty()) continue;
-        auto filled = fill_line(line, values);
-        if (!filled) return filled;
-        script += *filled + "\n";
+        const auto filled = TRY(fill_line(line, values));
+        script += filled + "\n";
     }
     return script;
 }

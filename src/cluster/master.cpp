@@ -1,13 +1,13 @@
 #include "cluster/master.h"
 
-#include "cluster/host_list.h"
+#include "cluster/slurm_lists.h"
+#include "core/filesystem.h"
 #include "core/schedulers.h"
 #include "core/text.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -58,13 +58,6 @@ std::optional<std::uint64_t> job_number(const Environment& variables) {
     return std::nullopt;
 }
 
-std::string read_text(const char* path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 } // namespace
 
 Result<std::vector<std::string>> find_hosts(const Environment& variables, Launcher launcher) {
@@ -97,8 +90,8 @@ TakenPorts parse_taken_ports(std::string_view range, std::string_view reserved) 
 }
 
 TakenPorts read_taken_ports() {
-    return parse_taken_ports(read_text("/proc/sys/net/ipv4/ip_local_port_range"),
-                             read_text("/proc/sys/net/ipv4/ip_local_reserved_ports"));
+    return parse_taken_ports(read_file("/proc/sys/net/ipv4/ip_local_port_range").value_or(""),
+                             read_file("/proc/sys/net/ipv4/ip_local_reserved_ports").value_or(""));
 }
 
 Result<std::uint16_t> master_port(const Environment& variables, const TakenPorts& taken, unsigned user) {
