@@ -126,7 +126,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     auto how = settings.http;
     if (login)
         how.logins = {
-            {.url = url_host(realm), .user = login->user, .password = login->password, .bearer = {}}};
+            {.url = url_host(realm), .user = login->user, .password = login->password}};
     auto answer = TRY(http::fetch(request, how));
     if (answer.status != 200) return fail(refused(answer));
     if (auto token = parse_token(answer.body)) return std::move(*token);
@@ -138,7 +138,7 @@ Status Registry::State::log_in(const std::string& address, const std::string& ch
     const auto host = url_host(address);
     const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
     auto login = TRY(find_login(name, reference.repository, settings.environment));
-    http::Login made{.url = repository_url(address), .user = {}, .password = {}, .bearer = {}};
+    http::Login made{.url = repository_url(address)};
     const auto challenges = parse_challenges(challenge);
     const auto bearer = std::ranges::find(challenges, "bearer", &Challenge::scheme);
     if (bearer != challenges.end()) {
@@ -196,8 +196,7 @@ Result<fs::path> Registry::State::download(const Descriptor& layer) {
     const auto before = fetched;
     const http::Observer observer{
         .progress = [&](const http::Progress& now) { settings.progress(before + now.done, now.rate); },
-        .cancelled = [this] { return given_up.load(); },
-        .finished = {}};
+        .cancelled = [this] { return given_up.load(); }};
     auto answer = get("/blobs/" + layer.digest, request, observer);
     if (!answer) {
         answer.error().what = "cannot pull a layer of " + reference.text;

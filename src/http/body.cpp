@@ -16,9 +16,8 @@ namespace containerize::http {
 Status Body::open() {
     if (request_.file.empty()) return {};
     const auto refuse = [this](std::string why) {
-        return fail({.what = "cannot write the download",
-                     .why = std::move(why),
-                     .where = request_.file.string()});
+        return fail(
+            {.what = "cannot write the download", .why = std::move(why), .where = request_.file.string()});
     };
     struct stat info {};
     for (const bool first : {true, false}) {
