@@ -1,9 +1,9 @@
 #include "base/challenge.h"
 
+#include "core/text.h"
 #include "util/json.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace containerize::base {
 
@@ -20,7 +20,7 @@ public:
             if (word.empty()) return found;
             skip(" \t");
             if (!text_.starts_with('=')) {
-                found.push_back({.scheme = word, .parameters = {}});
+                found.push_back({.scheme = word});
                 continue;
             }
             text_.remove_prefix(1);
@@ -42,12 +42,7 @@ private:
         return taken;
     }
 
-    std::string token() {
-        auto word = take(text_.find_first_of(" \t,=\""));
-        std::ranges::transform(word, word.begin(),
-                               [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-        return word;
-    }
+    std::string token() { return lower(take(text_.find_first_of(" \t,=\""))); }
 
     std::string raw() { return take(text_.find_first_of(" \t,")); }
 

@@ -247,8 +247,7 @@ Status LayerMerge::State::take_directory(const Entry& entry) {
     const bool is_there = node != nullptr && node->kind == Node::Kind::directory;
     if (is_there && node->layer != current && (node->has_entry || node->is_opaque)) return {};
     if (!is_there) {
-        auto claimed = TRY(claim(entry, Node::Kind::directory));
-        node = claimed;
+        node = TRY(claim(entry, Node::Kind::directory));
     }
     if (node == nullptr) return {};
     node->has_entry = true;
@@ -388,14 +387,12 @@ Status LayerMerge::State::read(bool for_waiting_links) {
         // A file must have a name; a directory without one is the root.
         if (parts->empty() && (archive_entry_filetype(header) != AE_IFDIR || is_hardlink(header)))
             return hostile(name, "has no name");
-        Entry entry{.header = header, .tar = *tar, .parts = std::move(*parts), .path = {}};
-        entry.path = joined(entry.parts, "/");
-        Status done;
+        auto path = joined(*parts, "/");
+        Entry entry{.header = header, .tar = *tar, .parts = std::move(*parts), .path = std::move(path)};
         if (!for_waiting_links)
-            done = take(entry);
+            TRY(take(entry));
         else if (archive_entry_filetype(header) == AE_IFREG && !is_hardlink(header))
-            done = serve_waiting(entry);
-        if (!done) return done;
+            TRY(serve_waiting(entry));
     }
     TRY(tar->verify());
     if (!for_waiting_links) archives += tar->bytes();

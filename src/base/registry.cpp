@@ -124,9 +124,7 @@ Result<std::string> Registry::State::token(const std::string& address, const Cha
     request.named_by_server = true;
     request.answers = {401, 403};
     auto how = settings.http;
-    if (login)
-        how.logins = {
-            {.url = url_host(realm), .user = login->user, .password = login->password}};
+    if (login) how.logins = {{.url = url_host(realm), .user = login->user, .password = login->password}};
     auto answer = TRY(http::fetch(request, how));
     if (answer.status != 200) return fail(refused(answer));
     if (auto token = parse_token(answer.body)) return std::move(*token);

@@ -4,11 +4,9 @@
 #include "core/open_file.h"
 #include "core/read_write.h"
 #include "core/text.h"
+#include "core/variables.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <cerrno>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -110,12 +108,6 @@ SifDescriptor descriptor_at(std::string_view bytes) {
             .architecture = text_at(bytes, extra_at + 8, 3)};
 }
 
-bool is_variable_name(std::string_view name) {
-    const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-    return !name.empty() && std::ranges::all_of(name, in_name) &&
-           std::isdigit(static_cast<unsigned char>(name.front())) == 0;
-}
-
 Result<std::string> descriptor_table(const File& file) {
     auto header = TRY(file.read(0, header_size));
     if (std::string_view(header).substr(magic_at, magic.size()) != magic)
@@ -162,10 +154,7 @@ Result<SifImage> read_sif(const std::filesystem::path& path) {
 std::vector<std::string> exported_variables(std::string_view script) {
     constexpr std::string_view command = "export ";
     std::vector<std::string> found;
-    for (std::size_t start = 0; start < script.size();) {
-        const auto end = std::min(script.find('\n', start), script.size());
-        auto line = script.substr(start, end - start);
-        start = end + 1;
+    for (const auto line : split(script, '\n')) {
         const auto equals = line.find('=');
         if (!line.starts_with(command) || equals == line.npos || equals == command.size()) continue;
         const auto name = line.substr(command.size(), equals - command.size());

@@ -194,15 +194,9 @@ Status remove_image(const fs::path& store, const StoredImage& image) {
     // The description first: a file without one is no image.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)
-            return fail({.what = "cannot remove the image",
-                         .why = failed.message(),
-                         .where = file.string()});
+            return fail({.what = "cannot remove the image", .why = failed.message(), .where = file.string()});
     return {};
 }
-
-StagingDirectory::StagingDirectory(fs::path path, FileLock lock)
-    : path_(std::move(path)), lock_(std::move(lock)) {}
-StagingDirectory::StagingDirectory(StagingDirectory&& other) noexcept = default;
 
 Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const std::string& digest) {
     const auto directory = store / staging_directories;
@@ -223,13 +217,9 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     }
     fs::create_directories(path, failed);
     if (failed)
-        return fail({.what = "cannot create the directory",
-                     .why = failed.message(),
-                     .where = path.string()});
+        return fail({.what = "cannot create the directory", .why = failed.message(), .where = path.string()});
     return StagingDirectory(std::move(path), std::move(*lock));
 }
-
-StagingDirectory::~StagingDirectory() = default;
 
 void StagingDirectory::clean() {
     std::error_code ignored;
