@@ -207,9 +207,7 @@ BaseImage base_image(const StoredImage& stored, const std::string& reference) {
     return {.reference = reference,
             .digest = stored.digest,
             .file = stored.file,
-            .offset = 0,
             .size = stored.size,
-            .is_directory = false,
             .config = stored.config};
 }
 

@@ -246,9 +246,7 @@ Status LayerMerge::State::take_directory(const Entry& entry) {
     Node* node = find(entry.parts);
     const bool is_there = node != nullptr && node->kind == Node::Kind::directory;
     if (is_there && node->layer != current && (node->has_entry || node->is_opaque)) return {};
-    if (!is_there) {
-        node = TRY(claim(entry, Node::Kind::directory));
-    }
+    if (!is_there) node = TRY(claim(entry, Node::Kind::directory));
     if (node == nullptr) return {};
     node->has_entry = true;
     return writer.add_directory(entry.path, attributes_of(entry));

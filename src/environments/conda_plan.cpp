@@ -7,7 +7,7 @@
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "core/url.h"
-#include "gpu/c_library.h"
+#include "gpu/libraries.h"
 #include "root/root.h"
 #include "util/log.h"
 #include "util/progress.h"
