@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 namespace containerize::base {
 

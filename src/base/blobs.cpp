@@ -13,7 +13,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 

@@ -10,15 +10,15 @@
 #include "util/digest.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/process.h"
 #include "util/progress.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
-#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 

@@ -5,6 +5,7 @@
 #include "util/base64.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/process.h"
 
 #include <algorithm>
 #include <vector>

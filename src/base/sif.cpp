@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include <sys/stat.h>
@@ -71,23 +70,13 @@ std::string text_at(std::string_view bytes, std::size_t position, std::size_t si
     return std::string(field.substr(0, field.find('\0')));
 }
 
-/// The architecture for SIF's two-digit code.
+/// The architecture for SIF's two-digit code; empty for an unknown one.
 std::string architecture_name(std::string_view code) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 12> names = {{{"01", "386"},
-                                                                                      {"02", "amd64"},
-                                                                                      {"03", "arm"},
-                                                                                      {"04", "arm64"},
-                                                                                      {"05", "ppc64"},
-                                                                                      {"06", "ppc64le"},
-                                                                                      {"07", "mips"},
-                                                                                      {"08", "mipsle"},
-                                                                                      {"09", "mips64"},
-                                                                                      {"10", "mips64le"},
-                                                                                      {"11", "s390x"},
-                                                                                      {"12", "riscv64"}}};
-    for (const auto& [number, name] : names)
-        if (number == code) return std::string(name);
-    return {};
+    static constexpr std::array<std::string_view, 13> names = {
+        "",     "386",    "amd64",  "arm",      "arm64", "ppc64",  "ppc64le",
+        "mips", "mipsle", "mips64", "mips64le", "s390x", "riscv64"};
+    const auto number = to_number<std::size_t>(code).value_or(0);
+    return std::string(number < names.size() ? names[number] : "");
 }
 
 struct SifDescriptor {

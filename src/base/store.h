@@ -3,8 +3,8 @@
 
 #include "base/oci.h"
 #include "core/error.h"
+#include "core/variables.h"
 #include "util/file_lock.h"
-#include "util/process.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -10,7 +10,6 @@
 #include <charconv>
 #include <optional>
 #include <sstream>
-#include <string>
 
 namespace containerize::cluster {
 

@@ -4,7 +4,6 @@
 #include "core/text.h"
 
 #include <array>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 #include <yaml-cpp/yaml.h>
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <tuple>
 #include <utility>

@@ -10,7 +10,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <sstream>
 #include <utility>

@@ -77,9 +77,7 @@ Status Body::store(std::string_view data) {
 bool Body::is_whole() {
     if (request_.size > 0 && received_ != request_.size) return false;
     digest_ = sha256_.finish();
-    sha256_ = Sha256();
     const auto md5 = request_.md5.empty() ? "" : md5_.finish();
-    md5_ = Md5();
     got_ = request_.sha256.empty() ? "md5 " + md5 : "sha256 " + digest_;
     return request_.sha256.empty() ? request_.md5.empty() || md5 == request_.md5 : digest_ == request_.sha256;
 }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <memory>
 #include <utility>
 
 #include <curl/curl.h>

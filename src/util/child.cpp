@@ -18,7 +18,7 @@ namespace {
 
 /// The step that failed between fork and exec, and its errno.
 struct Failure {
-    enum Step { streams, in_child, working_directory, exec } step;
+    enum Step { in_child, working_directory, other } step;
     int error_number;
 };
 
@@ -45,7 +45,7 @@ void take_streams(const Plan& plan) {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(plan.outputs->output, 1) < 0 ||
         dup2(plan.outputs->errors, 2) < 0)
-        give_up(plan, Failure::streams, errno);
+        give_up(plan, Failure::other, errno);
 }
 
 [[noreturn]] void become_program(const Plan& plan) {
@@ -68,7 +68,7 @@ void take_streams(const Plan& plan) {
     restore_core_limit();
     // POSIX has execve() take pointers to non-const for historical reasons only; it modifies nothing.
     execve(plan.program, const_cast<char* const*>(plan.argv), const_cast<char* const*>(plan.environment));
-    give_up(plan, Failure::exec, errno);
+    give_up(plan, Failure::other, errno);
 }
 
 /// Joins the child's process group, and kills it when our process dies: PR_SET_PDEATHSIG reaches only the

@@ -6,7 +6,6 @@
 #include "core/read_write.h"
 #include "util/digest.h"
 
-#include <cstdio>
 #include <future>
 #include <vector>
 

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
