@@ -10,12 +10,8 @@ namespace containerize::cluster {
 
 namespace {
 
-unsigned tasks_of_node(const JobRequest& request, const Site& site) {
-    return request.gpus == 0 ? 1 : request.gpus * site.devices_per_gpu;
-}
-
 std::map<std::string, std::string, std::less<>> values_of(const JobRequest& request, const Site& site) {
-    const auto tasks = tasks_of_node(request, site);
+    const auto tasks = request.gpus == 0 ? 1 : request.gpus * site.devices_per_gpu; // of a node
     return {{"NAME", request.name},
             {"PREFIX", request.prefix},
             {"PROGRAM", request.program},

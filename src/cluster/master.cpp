@@ -60,13 +60,12 @@ std::optional<std::uint64_t> job_number(const Environment& variables) {
 } // namespace
 
 Result<std::vector<std::string>> find_hosts(const Environment& variables, Launcher launcher) {
+    std::string list;
     // The helper of an MPI launcher runs in a step of its own, which may lack the first node.
-    if (launcher != Launcher::mpi)
-        if (const auto list = variable(variables, "SLURM_STEP_NODELIST"); !list.empty())
-            return expand_host_list(list);
-    if (const auto list = variable(variables, "SLURM_JOB_NODELIST"); !list.empty())
-        return expand_host_list(list);
-    return std::vector<std::string>();
+    if (launcher != Launcher::mpi) list = variable(variables, "SLURM_STEP_NODELIST");
+    if (list.empty()) list = variable(variables, "SLURM_JOB_NODELIST");
+    if (list.empty()) return std::vector<std::string>();
+    return expand_host_list(list);
 }
 
 std::string master_address(const Environment& variables, const std::vector<std::string>& hosts) {

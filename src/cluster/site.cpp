@@ -17,10 +17,8 @@ namespace {
 
 constexpr std::size_t largest_file = 1U << 20U;
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-Pairs pairs_of(const YAML::Node& node) {
-    Pairs pairs;
+Settings pairs_of(const YAML::Node& node) {
+    Settings pairs;
     for (const auto& entry : node)
         pairs.emplace_back(entry.first.as<std::string>(), entry.second.as<std::string>());
     return pairs;

@@ -106,16 +106,14 @@ Result<std::vector<std::string>> expand_host_list(std::string_view list) {
     if (!std::ranges::all_of(list, is_of_names))
         return refuse(list, "it contains characters that are not allowed in host names");
     std::vector<std::string> hosts;
-    auto rest = list;
-    for (bool more = true; more;) {
+    for (auto rest = list;;) {
         const auto comma = end_of_element(rest);
         const auto some = TRY(expand_element(list, rest.substr(0, comma)));
         hosts.insert(hosts.end(), some.begin(), some.end());
         if (hosts.size() > most_hosts) return refuse_number(list);
-        more = comma != rest.npos;
-        if (more) rest.remove_prefix(comma + 1);
+        if (comma == rest.npos) return hosts;
+        rest.remove_prefix(comma + 1);
     }
-    return hosts;
 }
 
 Result<std::vector<unsigned>> expand_tasks_per_node(std::string_view list) {

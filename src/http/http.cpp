@@ -183,8 +183,7 @@ private:
 
 /// Once for the process, before the first handle.
 void initialise() {
-    static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
-    [[maybe_unused]] const auto ignored = done;
+    [[maybe_unused]] static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
 /// Programs that run later may print the same URLs, and servers may repeat them.

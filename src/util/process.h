@@ -32,7 +32,7 @@ struct Outcome {
 
 /// Runs a program to its end, with stdin from /dev/null. Output goes to the build log (util/log.h) line by
 /// line. Fails if the program could not be started; one that fails itself is an Outcome. When this process
-/// dies, the child's process group is killed. After an interrupt (util/interrupt.h) it gets SIGTERM and, five
+/// dies, the child's process group is killed. After an interrupt (core/interrupt.h) it gets SIGTERM and, five
 /// seconds later, SIGKILL, and the error says "interrupted". What the program leaves in the background of its
 /// group is killed when it ends.
 Result<Outcome> run(const Command& command);
