@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 namespace containerize::base {
 
@@ -78,8 +77,7 @@ Result<StoredImage> make_image(const ImageInfo& info, const std::string& referen
                                      .references = {reference},
                                      .digest = info.digest,
                                      .index_digest = info.index_digest,
-                                     .config = with_path(info.config),
-                                     .size = 0});
+                                     .config = with_path(info.config)});
 }
 
 std::vector<fs::path> all_stores(const Options& options) {
@@ -111,11 +109,10 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
     // Documents are small and stay in memory. Only layers need a directory, named by a digest from the
     // documents.
     std::unique_ptr<Blobs> blobs;
-    if (remote) {
+    if (remote)
         blobs = std::make_unique<Registry>(reference, std::move(settings));
-    } else {
-        blobs = TRY(open_layout(reference));
-    }
+    else
+        blobs = open_layout(reference);
     auto info = TRY(blobs->info());
     auto made = find_made(info, reference.text, options);
     if (made) {
@@ -138,9 +135,8 @@ Result<BaseImage> pull(const Reference& reference, const Options& options) {
 }
 
 Status check_squashfs(const fs::path& file, std::uint64_t offset) {
-    const auto opened = open_regular(file);
-    if (!opened) return fail(opened.error());
-    return image::Reader::check(opened->get(), file, offset);
+    const auto opened = TRY(open_regular(file));
+    return image::Reader::check(opened.get(), file, offset);
 }
 
 /// The environment set by the image's own scripts, which Apptainer writes when it converts an image.
@@ -173,11 +169,7 @@ Result<BaseImage> use_file(const Reference& reference) {
     std::optional<ImageConfig> config;
     if (reference.kind == Reference::Kind::sif) {
         auto sif = TRY(read_sif(reference.path));
-        if (!sif.architecture.empty() && sif.architecture != this_architecture())
-            return fail_input("the image is for another architecture",
-                              "it is for " + sif.architecture + ", and this machine is " +
-                                  this_architecture(),
-                              reference.path.string());
+        TRY(check_architecture(sif.architecture, reference.path.string()));
         base.offset = sif.offset;
         config = std::move(sif.config);
     }
@@ -185,9 +177,7 @@ Result<BaseImage> use_file(const Reference& reference) {
         good.error().hint = "Give another image.";
         return fail(std::move(good.error()));
     }
-    if (!config) {
-        config = TRY(config_in_image(base.file, base.offset));
-    }
+    if (!config) config = TRY(config_in_image(base.file, base.offset));
     base.config = with_path(std::move(*config));
     std::error_code ignored;
     base.size = fs::file_size(base.file, ignored);
@@ -216,9 +206,7 @@ BaseImage base_image(const StoredImage& stored, const std::string& reference) {
     return {.reference = reference,
             .digest = stored.digest,
             .file = stored.file,
-            .offset = 0,
             .size = stored.size,
-            .is_directory = false,
             .config = stored.config};
 }
 
@@ -228,17 +216,10 @@ Result<BaseImage> obtain(std::string_view text, const Options& options) {
         if (const auto stored = find_image(all_stores(options), std::string(text)))
             return base_image(*stored, std::string(text));
     auto reference = TRY(parse_reference(text));
-    switch (reference.kind) {
-    case Reference::Kind::directory:
-        return use_directory(reference);
-    case Reference::Kind::sif:
-    case Reference::Kind::squashfs:
-        return use_file(reference);
-    default:
-        break;
-    }
-    const bool remote = reference.kind == Reference::Kind::registry;
-    if (remote && !options.refresh) {
+    using Kind = Reference::Kind;
+    if (reference.kind == Kind::directory) return use_directory(reference);
+    if (reference.kind == Kind::sif || reference.kind == Kind::squashfs) return use_file(reference);
+    if (reference.kind == Kind::registry && !options.refresh) {
         auto stored = find_image(all_stores(options), reference.text);
         // A digest identifies the image, whatever reference it was pulled by.
         if (!stored && !reference.digest.empty()) stored = find_image(all_stores(options), reference.digest);

@@ -13,7 +13,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -27,17 +26,18 @@ constexpr std::size_t piece = 1U << 20U;
 /// An index may list indexes.
 constexpr unsigned deepest_index = 3;
 
+std::unexpected<Error> unusable(std::string where, std::string why) {
+    return fail({.what = "cannot use the image", .why = std::move(why), .where = std::move(where)});
+}
+
 Result<std::string> all_of(const ReadMore& read, std::uint64_t limit, const std::string& where) {
     std::string text;
     for (;;) {
         auto bytes = TRY(read());
         if (bytes.empty()) return text;
         if (bytes.size() > limit - text.size())
-            return fail({.what = "cannot use the image",
-                         .why = "its manifest or configuration is larger than " +
-                                std::to_string(limit >> 20U) + " MiB",
-                         .where = where,
-                         .hint = {}});
+            return unusable(where, "its manifest or configuration is larger than " +
+                                       std::to_string(limit >> 20U) + " MiB");
         text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
 }
@@ -165,22 +165,16 @@ public:
         auto text = TRY(files_->read("manifest.json", largest_manifest));
         const auto manifest = parse_json_quietly(text);
         auto chosen = TRY(choose_image(manifest));
-        const auto name = chosen.value("Config", "");
-        auto config_text = TRY(files_->read(name, largest_config));
+        auto config_text = TRY(files_->read(text_of(chosen, "Config"), largest_config));
         auto config = TRY(parse_config(config_text, files_->where()));
-        ImageInfo info{.digest = "sha256:" + sha256(config_text),
-                       .index_digest = {},
-                       .config = std::move(config),
-                       .layers = {}};
-        const json none = json::array();
-        for (const auto& layer : chosen.value("Layers", none))
-            if (layer.is_string())
-                info.layers.push_back(
-                    {.media_type = {}, .digest = {}, .size = 0, .name = layer.get<std::string>()});
+        ImageInfo info{.digest = "sha256:" + sha256(config_text), .config = std::move(config)};
+        for (auto& layer : texts_of(chosen, "Layers"))
+            info.layers.push_back({.name = std::move(layer)});
         // Only the diff_ids verify the layers.
         if (info.layers.size() != info.config.diff_ids.size() || info.layers.size() > most_layers)
-            return bad("its configuration lists " + std::to_string(info.config.diff_ids.size()) +
-                       " layers, and the archive has " + std::to_string(info.layers.size()));
+            return unusable(files_->where(),
+                            "its configuration lists " + std::to_string(info.config.diff_ids.size()) +
+                                " layers, and the archive has " + std::to_string(info.layers.size()));
         return info;
     }
     Result<ReadMore> open(const Descriptor& layer, const Descriptor*) override {
@@ -188,22 +182,14 @@ public:
     }
 
 private:
-    std::unexpected<Error> bad(std::string why) const {
-        return fail(
-            {.what = "cannot use the image", .why = std::move(why), .where = files_->where(), .hint = {}});
-    }
-
     Result<json> choose_image(const json& manifest) {
-        if (!manifest.is_array() || manifest.empty()) return bad("its manifest.json lists no image");
+        if (!manifest.is_array() || manifest.empty())
+            return unusable(files_->where(), "its manifest.json lists no image");
         std::string tags;
         for (const auto& image : manifest) {
-            if (!image.is_object()) return bad("its manifest.json is damaged");
+            if (!image.is_object()) return unusable(files_->where(), "its manifest.json is damaged");
             if (tag_.empty() && manifest.size() == 1) return image;
-            const auto found = image.find("RepoTags");
-            if (found == image.end() || !found->is_array()) continue;
-            for (const auto& tag : *found) {
-                if (!tag.is_string()) continue;
-                const auto name = tag.get<std::string>();
+            for (const auto& name : texts_of(image, "RepoTags")) {
                 // Tools write the registry in front of what the user typed.
                 if (name == tag_ || (!tag_.empty() && name.ends_with("/" + tag_))) return image;
                 tags += (tags.empty() ? "" : ", ") + name;
@@ -248,7 +234,7 @@ Result<ReadMore> consume_pieces(const fs::path& file) {
     });
 }
 
-Result<std::unique_ptr<Blobs>> open_layout(const Reference& reference) {
+std::unique_ptr<Blobs> open_layout(const Reference& reference) {
     switch (reference.kind) {
     case Reference::Kind::oci_directory:
         return std::make_unique<OciLayout>(std::make_unique<DirectoryFiles>(reference.path), reference.tag);
@@ -281,17 +267,10 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
             auto config_text = TRY(verified(parsed.manifest->config, largest_config));
             auto config = TRY(parse_config(config_text, where));
             if (config.diff_ids.size() != parsed.manifest->layers.size())
-                return fail({.what = "cannot use the image",
-                             .why = "its configuration lists " + std::to_string(config.diff_ids.size()) +
-                                    " layers, and its manifest lists " +
-                                    std::to_string(parsed.manifest->layers.size()),
-                             .where = where,
-                             .hint = {}});
-            const auto& architecture = config.platform.architecture;
-            if (!architecture.empty() && architecture != this_architecture())
-                return fail_input(
-                    "the image is for another architecture",
-                    "it is for " + architecture + ", and this machine is " + this_architecture(), where);
+                return unusable(where, "its configuration lists " + std::to_string(config.diff_ids.size()) +
+                                           " layers, and its manifest lists " +
+                                           std::to_string(parsed.manifest->layers.size()));
+            TRY(check_architecture(config.platform.architecture, where));
             return ImageInfo{.digest = std::move(digest),
                              .index_digest = std::move(index_digest),
                              .config = std::move(config),
@@ -304,10 +283,7 @@ Result<ImageInfo> read_image(const std::string& document, std::string digest, co
         digest = chosen.digest;
         text = std::move(next);
     }
-    return fail({.what = "cannot use the image",
-                 .why = "its indexes refer to each other in a circle",
-                 .where = where,
-                 .hint = {}});
+    return unusable(where, "its indexes refer to each other in a circle");
 }
 
 } // namespace containerize::base

@@ -17,9 +17,9 @@ namespace containerize::base {
 /// What an image's documents tell.
 struct ImageInfo {
     std::string digest; ///< of the manifest for this architecture; for a docker-archive, of the configuration
-    std::string index_digest; ///< of the index that lists the manifest; may be empty
+    std::string index_digest = {}; ///< of the index that lists the manifest; may be empty
     ImageConfig config;
-    std::vector<Descriptor> layers; ///< the lowest first
+    std::vector<Descriptor> layers = {}; ///< the lowest first
 };
 
 class Blobs {
@@ -36,7 +36,7 @@ public:
     virtual Result<ReadMore> open(const Descriptor& layer, const Descriptor* next) = 0;
 };
 
-Result<std::unique_ptr<Blobs>> open_layout(const Reference& reference);
+std::unique_ptr<Blobs> open_layout(const Reference& reference);
 
 /// Reads the image of `document`: a manifest, or an index that names one for this architecture and, if it is
 /// not empty, `tag`. `fetch` gets the other documents.

@@ -10,15 +10,15 @@
 #include "util/digest.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/process.h"
 #include "util/progress.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
-#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -91,10 +91,7 @@ public:
     /// the path in the image; empty if there is no such file.
     std::string add_file(const fs::path& file) {
         auto place = place_of(file);
-        if (place.empty() ||
-            !entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
-            return place;
-        add_needs(file);
+        if (!place.empty()) add_with_needs(place, file);
         return place;
     }
     bool add_library(const std::string& name, const std::vector<std::string>& run_path = {}) {
@@ -103,10 +100,7 @@ public:
         // All go to the directory of the C library, where the loader looks by default.
         const auto directory = library_directory();
         if (directory.empty()) return false;
-        const auto place = (directory / name).relative_path().string();
-        if (!entries_.try_emplace(place, Entry{.source = file, .content = {}, .link = {}}).second)
-            return true;
-        add_needs(file);
+        add_with_needs((directory / name).relative_path().string(), file);
         return true;
     }
     void add_tree(const fs::path& directory, const std::set<std::string>& left_out) {
@@ -120,23 +114,19 @@ public:
         }
     }
     void add_text(const std::string& place, std::string content) {
-        entries_[place] = {.source = {}, .content = std::move(content), .link = {}};
+        entries_[place] = {.content = std::move(content)};
     }
     void add_link(const std::string& place, std::string target) {
-        entries_.try_emplace(place, Entry{.source = {}, .content = {}, .link = std::move(target)});
+        entries_.try_emplace(place, Entry{.link = std::move(target)});
     }
     [[nodiscard]] bool has(std::string_view place) const { return entries_.contains(std::string(place)); }
 
     Status write(image::Writer& writer) const {
         constexpr mode_t shared_temporary = 01777;
         for (const auto directory : directories)
-            if (auto done = writer.add_directory(directory, {.mode = 0755, .mtime = 0, .xattrs = {}}); !done)
-                return done;
+            TRY(writer.add_directory(directory, {.mode = 0755}));
         for (const char* directory : {"tmp", "var/tmp"})
-            if (auto done =
-                    writer.add_directory(directory, {.mode = shared_temporary, .mtime = 0, .xattrs = {}});
-                !done)
-                return done;
+            TRY(writer.add_directory(directory, {.mode = shared_temporary}));
         for (const auto& [place, entry] : entries_) {
             if (interrupted()) return fail_interrupted();
             TRY(write(writer, place, entry));
@@ -146,22 +136,20 @@ public:
 
 private:
     struct Entry {
-        fs::path source;     ///< a file of the host, or
-        std::string content; ///< this, or
-        std::string link;    ///< a link to this
+        fs::path source = {};     ///< a file of the host, or
+        std::string content = {}; ///< this, or
+        std::string link = {};    ///< a link to this
     };
 
     static Status write(image::Writer& writer, const std::string& place, const Entry& entry) {
-        if (!entry.link.empty())
-            return writer.add_symlink(place, entry.link, {.mode = 0777, .mtime = 0, .xattrs = {}});
-        image::Attributes attributes{.mode = 0644, .mtime = 0, .xattrs = {}};
+        if (!entry.link.empty()) return writer.add_symlink(place, entry.link, {.mode = 0777});
+        image::Attributes attributes;
         std::string content = entry.content;
         if (!entry.source.empty()) {
             struct stat info {};
-            auto bytes = TRY(read_file(entry.source, 512U << 20U));
+            content = TRY(read_file(entry.source, 512U << 20U));
             if (stat(entry.source.c_str(), &info) != 0)
                 return fail_errno("cannot read", entry.source.string());
-            content = std::move(bytes);
             attributes.mode = image::mode_for_sharing(info.st_mode & 07777U, 0);
             attributes.mtime = static_cast<std::uint32_t>(info.st_mtime);
         }
@@ -179,8 +167,9 @@ private:
         return (directory / file.filename()).relative_path().string();
     }
 
-    /// Does nothing if the file is no program or library of this machine.
-    void add_needs(const fs::path& file) {
+    /// What the file needs is added if it is a program or library of this machine.
+    void add_with_needs(const std::string& place, const fs::path& file) {
+        if (!entries_.try_emplace(place, Entry{.source = file}).second) return;
         const auto elf = elf::read_elf(host_, file);
         if (!elf || elf->machine != elf::this_machine) return;
         if (!elf->interpreter.empty()) add_file(elf->interpreter);
@@ -222,7 +211,6 @@ private:
 std::unexpected<Error> cannot(std::string why) {
     return fail({.what = "cannot create a base image of this host",
                  .why = std::move(why),
-                 .where = {},
                  .hint = "Pull one instead: `containerize base pull docker://debian:12-slim`."});
 }
 
@@ -269,10 +257,7 @@ Status add_python(Collection& collection, const Environment& environment) {
         {.argv = {python->string(), "-I", "-c",
                   "import json, sys, sysconfig\n"
                   "print(json.dumps([sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"},
-         .environment = environment,
-         .working_directory = {},
-         .in_child = {},
-         .on_line = {}}));
+         .environment = environment}));
     const auto paths = parse_json_quietly(told.output);
     if (!told.ok() || !paths.is_array())
         return cannot(python->string() + " does not report where its standard library is");
@@ -338,13 +323,8 @@ Result<BaseImage> bootstrap(const BootstrapOptions& how, const Options& options)
     fs::remove(file, ignored); // left by a killed process
     TRY(write_image(collection, file, options));
     auto digest = TRY(sha256_of_file(file));
-    StoredImage image{.file = file,
-                      .references = {"bootstrap:" + digest},
-                      .digest = "sha256:" + digest,
-                      .index_digest = {},
-                      .config = {},
-                      .size = 0};
-    image.config.platform = {.os = "linux", .architecture = this_architecture(), .variant = {}};
+    StoredImage image{.file = file, .references = {"bootstrap:" + digest}, .digest = "sha256:" + digest};
+    image.config.platform = {.os = "linux", .architecture = this_architecture()};
     image.config.environment = {usual_path, "LANG=C.UTF-8"};
     auto stored = TRY(add_image(options.store, std::move(image)));
     staging.clean();

@@ -20,7 +20,7 @@ public:
             if (word.empty()) return found;
             skip(" \t");
             if (!text_.starts_with('=')) {
-                found.push_back({.scheme = word, .parameters = {}});
+                found.push_back({.scheme = word});
                 continue;
             }
             text_.remove_prefix(1);

@@ -11,8 +11,8 @@
 namespace containerize::base {
 
 struct Challenge {
-    std::string scheme;                            ///< "bearer", "basic": in lower case
-    std::map<std::string, std::string> parameters; ///< names in lower case
+    std::string scheme;                                 ///< "bearer", "basic": in lower case
+    std::map<std::string, std::string> parameters = {}; ///< names in lower case
 };
 
 /// Parses a WWW-Authenticate header, which may have several challenges; skips what it cannot understand.

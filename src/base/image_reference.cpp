@@ -3,7 +3,7 @@
 #include "core/filesystem.h"
 
 #include <algorithm>
-#include <cctype>
+#include <utility>
 
 namespace containerize::base {
 
@@ -73,8 +73,8 @@ Result<Reference> parse_registry(std::string_view whole, std::string_view rest) 
     } else {
         reference.registry = "docker.io";
     }
-    for (const std::string_view other : {"index.docker.io", "registry-1.docker.io"})
-        if (reference.registry == other) reference.registry = "docker.io";
+    if (reference.registry == "index.docker.io" || reference.registry == "registry-1.docker.io")
+        reference.registry = "docker.io";
     if (!is_host(reference.registry))
         return bad(whole, "'" + reference.registry + "' is not a valid host name");
     if (const auto colon = rest.rfind(':'); colon != rest.npos) {
@@ -98,8 +98,8 @@ Result<Reference> parse_registry(std::string_view whole, std::string_view rest) 
 /// If there is a file of that whole name, there is no tag; otherwise the tag is what follows the first colon.
 Result<Reference> parse_local(std::string_view whole, std::string_view scheme, Reference::Kind kind) {
     std::string_view rest = whole.substr(scheme.size());
-    Reference reference{
-        .kind = kind, .text = {}, .path = {}, .registry = {}, .repository = {}, .tag = {}, .digest = {}};
+    Reference reference;
+    reference.kind = kind;
     std::error_code ignored;
     if (!scheme.empty() && !fs::exists(rest, ignored)) {
         const auto colon = std::min(rest.find(':'), rest.size());
@@ -112,8 +112,7 @@ Result<Reference> parse_local(std::string_view whole, std::string_view scheme, R
     if (!(wants_directory ? fs::is_directory(status) : fs::is_regular_file(status)))
         return bad(whole,
                    "'" + std::string(rest) + (wants_directory ? "' is not a directory" : "' is not a file"));
-    auto path = TRY(resolve(rest));
-    reference.path = std::move(path);
+    reference.path = TRY(resolve(rest));
     reference.text = std::string(scheme) + reference.path.string();
     if (!reference.tag.empty()) reference.text += ":" + reference.tag;
     return reference;
@@ -134,10 +133,11 @@ Result<Reference> parse_reference(std::string_view text) {
         return bad(text, "it contains spaces");
     if (constexpr std::string_view docker = "docker://"; text.starts_with(docker))
         return parse_registry(text, text.substr(docker.size()));
-    if (text.starts_with("oci-archive:")) return parse_local(text, "oci-archive:", Kind::oci_archive);
-    if (text.starts_with("docker-archive:"))
-        return parse_local(text, "docker-archive:", Kind::docker_archive);
-    if (text.starts_with("oci:")) return parse_local(text, "oci:", Kind::oci_directory);
+    constexpr std::pair<std::string_view, Kind> schemes[] = {{"oci-archive:", Kind::oci_archive},
+                                                             {"docker-archive:", Kind::docker_archive},
+                                                             {"oci:", Kind::oci_directory}};
+    for (const auto& [scheme, kind] : schemes)
+        if (text.starts_with(scheme)) return parse_local(text, scheme, kind);
     std::error_code ignored;
     if (fs::is_directory(text, ignored)) return parse_local(text, {}, Kind::directory);
     if (text.ends_with(".sif")) return parse_local(text, {}, Kind::sif);

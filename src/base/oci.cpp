@@ -31,10 +31,8 @@ Platform platform_of(const json& object) {
 }
 
 Result<Descriptor> descriptor_of(const json& object, const std::string& where) {
-    Descriptor descriptor{.media_type = text_of(object, "mediaType"),
-                          .digest = text_of(object, "digest"),
-                          .size = 0,
-                          .name = {}};
+    Descriptor descriptor{
+        .media_type = text_of(object, "mediaType"), .digest = text_of(object, "digest"), .size = 0};
     // It becomes part of a file's name.
     if (!is_digest(descriptor.digest))
         return bad(where, "'" + descriptor.digest.substr(0, 100) + "' is not a SHA-256 digest");
@@ -49,20 +47,17 @@ Result<std::vector<IndexEntry>> index_of(const json& manifests, const std::strin
     std::vector<IndexEntry> index;
     for (const auto& object : manifests) {
         auto descriptor = TRY(descriptor_of(object, where));
-        const json none = json::object();
-        const auto platform = object.find("platform");
-        const auto annotations = object.find("annotations");
-        index.push_back({.manifest = std::move(descriptor),
-                         .platform = platform_of(platform == object.end() ? none : *platform),
-                         .tag = text_of(annotations == object.end() ? none : *annotations,
-                                        "org.opencontainers.image.ref.name")});
+        index.push_back(
+            {.manifest = std::move(descriptor),
+             .platform = platform_of(object_of(object, "platform")),
+             .tag = text_of(object_of(object, "annotations"), "org.opencontainers.image.ref.name")});
     }
     return index;
 }
 
 Result<Manifest> manifest_of(const json& root, const std::string& where) {
     auto config = TRY(descriptor_of(root.at("config"), where));
-    Manifest manifest{.config = std::move(config), .layers = {}};
+    Manifest manifest{.config = std::move(config)};
     const auto& layers = root.at("layers");
     if (layers.size() > most_layers)
         return bad(where, "it has " + std::to_string(layers.size()) + " layers, and at most " +
@@ -112,17 +107,15 @@ Result<ImageConfig> parse_config(std::string_view text, const std::string& where
         if (!root.is_object()) return bad(where, "its configuration is not an object");
         ImageConfig config;
         config.platform = platform_of(root);
-        if (const auto rootfs = root.find("rootfs"); rootfs != root.end())
-            config.diff_ids = texts_of(*rootfs, "diff_ids");
-        const auto run = root.find("config");
-        if (run == root.end() || !run->is_object()) return config;
-        for (auto& variable : texts_of(*run, "Env"))
+        config.diff_ids = texts_of(object_of(root, "rootfs"), "diff_ids");
+        const auto run = object_of(root, "config");
+        for (auto& variable : texts_of(run, "Env"))
             if (const auto equals = variable.find('=');
                 equals != std::string::npos && equals > 0 && variable.find('\0') == std::string::npos)
                 config.environment.push_back(std::move(variable));
-        config.working_directory = text_of(*run, "WorkingDir");
-        config.entrypoint = texts_of(*run, "Entrypoint");
-        config.command = texts_of(*run, "Cmd");
+        config.working_directory = text_of(run, "WorkingDir");
+        config.entrypoint = texts_of(run, "Entrypoint");
+        config.command = texts_of(run, "Cmd");
         return config;
     } catch (const json::exception& problem) {
         return bad(where, "its configuration is damaged: " + reason(problem, text));
@@ -136,6 +129,12 @@ std::string this_architecture() {
     if (machine == "x86_64") return "amd64";
     if (machine == "aarch64") return "arm64";
     return machine; // ppc64le, riscv64, s390x
+}
+
+Status check_architecture(const std::string& architecture, const std::string& where) {
+    if (architecture.empty() || architecture == this_architecture()) return {};
+    return fail_input("the image is for another architecture",
+                      "it is for " + architecture + ", and this machine is " + this_architecture(), where);
 }
 
 Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::string& architecture,

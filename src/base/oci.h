@@ -18,19 +18,19 @@ inline constexpr std::uint64_t largest_config = 8U << 20U;
 inline constexpr std::size_t most_layers = 512;
 
 struct Descriptor {
-    std::string media_type;
-    std::string digest; ///< "sha256:..."; empty for layers in a docker-archive
+    std::string media_type = {};
+    std::string digest = {}; ///< "sha256:..."; empty for layers in a docker-archive
     std::uint64_t size = 0;
-    std::string name; ///< for layers in a docker-archive: the archive's member
+    std::string name = {}; ///< for layers in a docker-archive: the archive's member
 };
 
 struct Platform {
-    std::string os, architecture, variant;
+    std::string os = {}, architecture = {}, variant = {};
 };
 
 struct Manifest {
     Descriptor config;
-    std::vector<Descriptor> layers; ///< the lowest first
+    std::vector<Descriptor> layers = {}; ///< the lowest first
 };
 
 /// A manifest in an index, which has one for each platform.
@@ -61,6 +61,8 @@ Result<ImageConfig> parse_config(std::string_view text, const std::string& where
 
 /// This machine's architecture as images name it: "amd64", "arm64", "ppc64le", ...
 std::string this_architecture();
+/// An input error if an image is for another one; empty: any.
+Status check_architecture(const std::string& architecture, const std::string& where);
 /// The entry for linux and `architecture` and, if it is not empty, `tag`. Without exactly one tag that fits,
 /// an input error that lists what there is.
 Result<Descriptor> choose(const std::vector<IndexEntry>& index, const std::string& architecture,

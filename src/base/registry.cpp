@@ -72,140 +72,129 @@ struct Registry::State {
     [[nodiscard]] std::string repository_url(const std::string& address) const {
         return address + "/v2/" + reference.repository;
     }
-    Result<http::Response> get(const std::string& path, const http::Request& request,
-                               const http::Observer& observer = {});
-    Result<http::Response> get_from(const std::string& address, const std::string& path,
-                                    http::Request request, const http::Observer& observer);
-    Status log_in(const std::string& address, const std::string& challenge);
+
+    [[nodiscard]] Error refused(const http::Response& response) const {
+        if (response.status == 404)
+            return fail_input("there is no such image", "the registry does not know it", reference.text,
+                              "Check the name and the tag.")
+                .error();
+        return {.what = "the registry refused the image",
+                .why = response.status == 403 ? "access is forbidden (403)"
+                                              : "it requires a login (401), or there is no such image",
+                .where = reference.text,
+                .hint = fmt::format(
+                    "Check the name. Logins are read from ~/.docker/config.json, "
+                    "~/.apptainer/docker-config.json and\nthe file in REGISTRY_AUTH_FILE. `docker "
+                    "login {0}`, `podman login {0}` and `apptainer registry login` create them.",
+                    reference.registry)};
+    }
+
     Result<std::string> token(const std::string& address, const Challenge& challenge,
-                              const std::optional<RegistryLogin>& login) const;
-    [[nodiscard]] Error refused(const http::Response& response) const;
-    Result<fs::path> download(const Descriptor& layer);
-};
+                              const std::optional<RegistryLogin>& login) const {
+        const auto parameter = [&challenge](const char* name) {
+            const auto found = challenge.parameters.find(name);
+            return found == challenge.parameters.end() ? "" : found->second;
+        };
+        const auto realm = parameter("realm");
+        const auto refuse = [&](std::string why) {
+            return fail({.what = "cannot log in to the registry",
+                         .why = std::move(why),
+                         .where = reference.registry,
+                         .hint = "Ask the operators of the registry."});
+        };
+        // The token server gets the password, and its answer gives access to the registry.
+        const bool encrypted = realm.starts_with("https://");
+        if (!encrypted && !(realm.starts_with("http://") && address.starts_with("http://")))
+            return refuse("its token server '" + without_credentials(realm) + "' does not use encryption");
+        http::Request request;
+        request.urls = {fmt::format("{}{}service={}&scope={}", realm,
+                                    realm.find('?') == realm.npos ? '?' : '&',
+                                    percent_encoded(parameter("service")),
+                                    percent_encoded("repository:" + reference.repository + ":pull"))};
+        request.limit = largest_token;
+        request.named_by_server = true;
+        request.answers = {401, 403};
+        auto how = settings.http;
+        if (login) how.logins = {{.url = url_host(realm), .user = login->user, .password = login->password}};
+        auto answer = TRY(http::fetch(request, how));
+        if (answer.status != 200) return fail(refused(answer));
+        if (auto token = parse_token(answer.body)) return std::move(*token);
+        return refuse(without_credentials(realm) + " returned no token");
+    }
 
-Error Registry::State::refused(const http::Response& response) const {
-    if (response.status == 404)
-        return fail_input("there is no such image", "the registry does not know it", reference.text,
-                          "Check the name and the tag.")
-            .error();
-    return {.what = "the registry refused the image",
-            .why = response.status == 403 ? "access is forbidden (403)"
-                                          : "it requires a login (401), or there is no such image",
-            .where = reference.text,
-            .hint =
-                fmt::format("Check the name. Logins are read from ~/.docker/config.json, "
-                            "~/.apptainer/docker-config.json and\nthe file in REGISTRY_AUTH_FILE. `docker "
-                            "login {0}`, `podman login {0}` and `apptainer registry login` create them.",
-                            reference.registry)};
-}
-
-Result<std::string> Registry::State::token(const std::string& address, const Challenge& challenge,
-                                           const std::optional<RegistryLogin>& login) const {
-    const auto parameter = [&challenge](const char* name) {
-        const auto found = challenge.parameters.find(name);
-        return found == challenge.parameters.end() ? "" : found->second;
-    };
-    const auto realm = parameter("realm");
-    const auto refuse = [&](std::string why) {
-        return fail({.what = "cannot log in to the registry",
-                     .why = std::move(why),
-                     .where = reference.registry,
-                     .hint = "Ask the operators of the registry."});
-    };
-    // The token server gets the password, and its answer gives access to the registry.
-    const bool encrypted = realm.starts_with("https://");
-    if (!encrypted && !(realm.starts_with("http://") && address.starts_with("http://")))
-        return refuse("its token server '" + without_credentials(realm) + "' does not use encryption");
-    http::Request request;
-    request.urls = {fmt::format("{}{}service={}&scope={}", realm, realm.find('?') == realm.npos ? '?' : '&',
-                                percent_encoded(parameter("service")),
-                                percent_encoded("repository:" + reference.repository + ":pull"))};
-    request.limit = largest_token;
-    request.named_by_server = true;
-    request.answers = {401, 403};
-    auto how = settings.http;
-    if (login)
-        how.logins = {
-            {.url = url_host(realm), .user = login->user, .password = login->password, .bearer = {}}};
-    auto answer = TRY(http::fetch(request, how));
-    if (answer.status != 200) return fail(refused(answer));
-    if (auto token = parse_token(answer.body)) return std::move(*token);
-    return refuse(without_credentials(realm) + " returned no token");
-}
-
-Status Registry::State::log_in(const std::string& address, const std::string& challenge) {
-    // A mirror has its own logins.
-    const auto host = url_host(address);
-    const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
-    auto login = TRY(find_login(name, reference.repository, settings.environment));
-    http::Login made{.url = repository_url(address), .user = {}, .password = {}, .bearer = {}};
-    const auto challenges = parse_challenges(challenge);
-    const auto bearer = std::ranges::find(challenges, "bearer", &Challenge::scheme);
-    if (bearer != challenges.end()) {
-        made.bearer = TRY(token(address, *bearer, login));
-    } else if (login) {
-        made.user = login->user;
-        made.password = login->password;
-    } else {
+    Status log_in(const std::string& address, const std::string& challenge) {
+        // A mirror has its own logins.
+        const auto host = url_host(address);
+        const auto name = host == "registry-1.docker.io" ? "docker.io" : host;
+        auto login = TRY(find_login(name, reference.repository, settings.environment));
+        http::Login made{.url = repository_url(address)};
+        const auto challenges = parse_challenges(challenge);
+        const auto bearer = std::ranges::find(challenges, "bearer", &Challenge::scheme);
+        if (bearer != challenges.end()) {
+            made.bearer = TRY(token(address, *bearer, login));
+        } else if (login) {
+            made.user = login->user;
+            made.password = login->password;
+        } else {
+            return {};
+        }
+        std::erase_if(logins, [&](const auto& old) { return old.url == made.url; });
+        logins.push_back(std::move(made));
         return {};
     }
-    std::erase_if(logins, [&](const auto& old) { return old.url == made.url; });
-    logins.push_back(std::move(made));
-    return {};
-}
 
-Result<http::Response> Registry::State::get_from(const std::string& address, const std::string& path,
-                                                 http::Request request, const http::Observer& observer) {
-    request.urls = {repository_url(address) + path};
-    request.answers = {401, 403, 404};
-    Result<http::Response> answer;
-    // Tokens expire after minutes: an image's last layer may need another one than its first.
-    for (const bool first : {true, false}) {
-        auto how = settings.http;
-        {
+    Result<http::Response> get_from(const std::string& address, const std::string& path,
+                                    http::Request request, const http::Observer& observer) {
+        request.urls = {repository_url(address) + path};
+        request.answers = {401, 403, 404};
+        Result<http::Response> answer;
+        // Tokens expire after minutes: an image's last layer may need another one than its first.
+        for (const bool first : {true, false}) {
+            auto how = settings.http;
+            {
+                const std::lock_guard lock(mutex);
+                how.logins = logins;
+            }
+            answer = std::move(http::fetch(std::vector{request}, how, observer).front());
+            if (!answer || answer->status != 401 || !first) break;
             const std::lock_guard lock(mutex);
-            how.logins = logins;
+            TRY(log_in(address, answer->headers["www-authenticate"]));
         }
-        answer = std::move(http::fetch(std::vector{request}, how, observer).front());
-        if (!answer || answer->status != 401 || !first) break;
-        const std::lock_guard lock(mutex);
-        TRY(log_in(address, answer->headers["www-authenticate"]));
+        if (answer && answer->status != 200) return fail(refused(*answer));
+        return answer;
     }
-    if (answer && answer->status != 200) return fail(refused(*answer));
-    return answer;
-}
 
-Result<http::Response> Registry::State::get(const std::string& path, const http::Request& request,
-                                            const http::Observer& observer) {
-    Result<http::Response> answer;
-    for (const auto& address : addresses) {
-        answer = get_from(address, path, request, observer);
-        if (answer) return answer;
-        if (&address != &addresses.back()) log::detail("the mirror failed: " + to_string(answer.error()));
+    Result<http::Response> get(const std::string& path, const http::Request& request,
+                               const http::Observer& observer = {}) {
+        Result<http::Response> answer;
+        for (const auto& address : addresses) {
+            answer = get_from(address, path, request, observer);
+            if (answer) return answer;
+            if (&address != &addresses.back()) log::detail("the mirror failed: " + to_string(answer.error()));
+        }
+        return answer;
     }
-    return answer;
-}
 
-Result<fs::path> Registry::State::download(const Descriptor& layer) {
-    const auto digits = layer.digest.substr(layer.digest.find(':') + 1);
-    auto file = downloads / digits;
-    http::Request request;
-    request.file = file;
-    request.size = layer.size;
-    request.sha256 = digits;
-    const auto before = fetched;
-    const http::Observer observer{
-        .progress = [&](const http::Progress& now) { settings.progress(before + now.done, now.rate); },
-        .cancelled = [this] { return given_up.load(); },
-        .finished = {}};
-    auto answer = get("/blobs/" + layer.digest, request, observer);
-    if (!answer) {
-        answer.error().what = "cannot pull a layer of " + reference.text;
-        return fail(std::move(answer.error()));
+    Result<fs::path> download(const Descriptor& layer) {
+        const auto digits = layer.digest.substr(layer.digest.find(':') + 1);
+        auto file = downloads / digits;
+        http::Request request;
+        request.file = file;
+        request.size = layer.size;
+        request.sha256 = digits;
+        const auto before = fetched;
+        const http::Observer observer{
+            .progress = [&](const http::Progress& now) { settings.progress(before + now.done, now.rate); },
+            .cancelled = [this] { return given_up.load(); }};
+        auto answer = get("/blobs/" + layer.digest, request, observer);
+        if (!answer) {
+            answer.error().what = "cannot pull a layer of " + reference.text;
+            return fail(std::move(answer.error()));
+        }
+        fetched += layer.size;
+        return file;
     }
-    fetched += layer.size;
-    return file;
-}
+};
 
 Registry::Registry(Reference reference, RegistrySettings settings)
     : state_(std::make_unique<State>(std::move(reference), std::move(settings))) {}

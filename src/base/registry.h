@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/blobs.h"
+#include "core/variables.h"
 #include "http/http.h"
-#include "util/process.h"
 
 #include <filesystem>
 #include <memory>

@@ -5,6 +5,7 @@
 #include "util/base64.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/process.h"
 
 #include <algorithm>
 #include <vector>
@@ -90,11 +91,10 @@ Found ask_helper(const std::string& name, const std::string& registry, const Env
         lseek(question.get(), 0, SEEK_SET) != 0)
         return fail_errno("cannot run docker-credential-" + name);
     const int in = question.get();
-    auto done = capture({.argv = {"docker-credential-" + name, "get"},
-                         .environment = environment,
-                         .working_directory = {},
-                         .in_child = [in] { return dup2(in, STDIN_FILENO) < 0 ? errno : 0; },
-                         .on_line = {}});
+    auto done =
+        capture({.argv = {"docker-credential-" + name, "get"}, .environment = environment, .in_child = [in] {
+                     return dup2(in, STDIN_FILENO) < 0 ? errno : 0;
+                 }});
     if (!done) {
         log::warn("cannot run the credential helper docker-credential-" + name + " from " + file.string() +
                   ": " + done.error().why);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "util/process.h"
+#include "core/variables.h"
 
 #include <optional>
 #include <string>

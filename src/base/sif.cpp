@@ -4,13 +4,10 @@
 #include "core/open_file.h"
 #include "core/read_write.h"
 #include "core/text.h"
+#include "core/variables.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <cerrno>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include <sys/stat.h>
@@ -73,23 +70,13 @@ std::string text_at(std::string_view bytes, std::size_t position, std::size_t si
     return std::string(field.substr(0, field.find('\0')));
 }
 
-/// The architecture for SIF's two-digit code.
+/// The architecture for SIF's two-digit code; empty for an unknown one.
 std::string architecture_name(std::string_view code) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 12> names = {{{"01", "386"},
-                                                                                      {"02", "amd64"},
-                                                                                      {"03", "arm"},
-                                                                                      {"04", "arm64"},
-                                                                                      {"05", "ppc64"},
-                                                                                      {"06", "ppc64le"},
-                                                                                      {"07", "mips"},
-                                                                                      {"08", "mipsle"},
-                                                                                      {"09", "mips64"},
-                                                                                      {"10", "mips64le"},
-                                                                                      {"11", "s390x"},
-                                                                                      {"12", "riscv64"}}};
-    for (const auto& [number, name] : names)
-        if (number == code) return std::string(name);
-    return {};
+    static constexpr std::array<std::string_view, 13> names = {
+        "",     "386",    "amd64",  "arm",      "arm64", "ppc64",  "ppc64le",
+        "mips", "mipsle", "mips64", "mips64le", "s390x", "riscv64"};
+    const auto number = to_number<std::size_t>(code).value_or(0);
+    return std::string(number < names.size() ? names[number] : "");
 }
 
 struct SifDescriptor {
@@ -108,12 +95,6 @@ SifDescriptor descriptor_at(std::string_view bytes) {
             .filesystem = number_at<std::int32_t>(bytes, extra_at),
             .partition = number_at<std::int32_t>(bytes, extra_at + 4),
             .architecture = text_at(bytes, extra_at + 8, 3)};
-}
-
-bool is_variable_name(std::string_view name) {
-    const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-    return !name.empty() && std::ranges::all_of(name, in_name) &&
-           std::isdigit(static_cast<unsigned char>(name.front())) == 0;
 }
 
 Result<std::string> descriptor_table(const File& file) {
@@ -162,10 +143,7 @@ Result<SifImage> read_sif(const std::filesystem::path& path) {
 std::vector<std::string> exported_variables(std::string_view script) {
     constexpr std::string_view command = "export ";
     std::vector<std::string> found;
-    for (std::size_t start = 0; start < script.size();) {
-        const auto end = std::min(script.find('\n', start), script.size());
-        auto line = script.substr(start, end - start);
-        start = end + 1;
+    for (const auto line : split(script, '\n')) {
         const auto equals = line.find('=');
         if (!line.starts_with(command) || equals == line.npos || equals == command.size()) continue;
         const auto name = line.substr(command.size(), equals - command.size());

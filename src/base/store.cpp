@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -163,7 +162,7 @@ std::optional<StoredImage> find_image(const std::vector<fs::path>& stores, const
 }
 
 Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     TRY(sync_file(image.file));
     const auto place = store / (name_of(image.digest) + ".sqfs");
     if (rename(image.file.c_str(), place.c_str()) != 0)
@@ -180,7 +179,7 @@ Result<StoredImage> add_image(const fs::path& store, StoredImage image) {
 
 Status add_reference(const fs::path& store, const StoredImage& image, const std::string& reference) {
     if (std::ranges::find(image.references, reference) != image.references.end()) return {};
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     auto now = read_description(description_of(store, image.digest));
     if (!now) return {};
     now->references.push_back(reference);
@@ -190,20 +189,13 @@ Status add_reference(const fs::path& store, const StoredImage& image, const std:
 }
 
 Status remove_image(const fs::path& store, const StoredImage& image) {
-    TRY(lock_store(store));
+    const auto lock = TRY(lock_store(store));
     // The description first: a file without one is no image.
     for (const auto& file : {description_of(store, image.digest), image.file})
         if (std::error_code failed; !fs::remove(file, failed) && failed)
-            return fail({.what = "cannot remove the image",
-                         .why = failed.message(),
-                         .where = file.string(),
-                         .hint = {}});
+            return fail({.what = "cannot remove the image", .why = failed.message(), .where = file.string()});
     return {};
 }
-
-StagingDirectory::StagingDirectory(fs::path path, FileLock lock)
-    : path_(std::move(path)), lock_(std::move(lock)) {}
-StagingDirectory::StagingDirectory(StagingDirectory&& other) noexcept = default;
 
 Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const std::string& digest) {
     const auto directory = store / staging_directories;
@@ -224,14 +216,9 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     }
     fs::create_directories(path, failed);
     if (failed)
-        return fail({.what = "cannot create the directory",
-                     .why = failed.message(),
-                     .where = path.string(),
-                     .hint = {}});
+        return fail({.what = "cannot create the directory", .why = failed.message(), .where = path.string()});
     return StagingDirectory(std::move(path), std::move(*lock));
 }
-
-StagingDirectory::~StagingDirectory() = default;
 
 void StagingDirectory::clean() {
     std::error_code ignored;

@@ -3,13 +3,14 @@
 
 #include "base/oci.h"
 #include "core/error.h"
+#include "core/variables.h"
 #include "util/file_lock.h"
-#include "util/process.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace containerize::base {
@@ -20,8 +21,8 @@ struct StoredImage {
     std::filesystem::path file;
     std::vector<std::string> references; ///< that lead to it (Reference::text)
     std::string digest;                  ///< "sha256:..."
-    std::string index_digest;            ///< may be empty
-    ImageConfig config;
+    std::string index_digest = {};       ///< may be empty
+    ImageConfig config = {};
     std::uint64_t size = 0; ///< of the file
 };
 
@@ -51,21 +52,20 @@ Status add_reference(const std::filesystem::path& store, const StoredImage& imag
 Status remove_image(const std::filesystem::path& store, const StoredImage& image);
 
 /// A directory for making an image, for one process at a time. Entering one removes what killed processes
-/// left of other images; what they have downloaded for this image is used.
+/// left of other images; what they have downloaded for this image is used. Leaving one keeps what is in it
+/// for the next try.
 class StagingDirectory {
 public:
     /// Waits while another process makes the same image. Makes the store if it does not exist.
     static Result<StagingDirectory> enter(const std::filesystem::path& store, const std::string& digest);
-    StagingDirectory(StagingDirectory&&) noexcept;
-    StagingDirectory& operator=(StagingDirectory&&) = delete;
-    ~StagingDirectory(); ///< keeps downloads for the next try
     /// Removes everything.
     void clean();
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
 private:
-    StagingDirectory(std::filesystem::path path, FileLock lock);
+    StagingDirectory(std::filesystem::path path, FileLock lock)
+        : path_(std::move(path)), lock_(std::move(lock)) {}
     std::filesystem::path path_;
     FileLock lock_;
 };

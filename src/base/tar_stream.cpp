@@ -42,7 +42,7 @@ la_ssize_t TarStream::read_tar(const void** data) {
     bytes_ += static_cast<std::uint64_t>(got);
     if (bytes_ > limit_) {
         failure_ = Error{.what = "the image is too large",
-                         .why = "its unpacked layers are larger than " + human_bytes(limit_) + "",
+                         .why = "its unpacked layers are larger than " + human_bytes(limit_),
                          .where = layer_.name,
                          .hint = "If this size is correct, raise `base_limit` in the configuration."};
         return -1;

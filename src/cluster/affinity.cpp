@@ -1,7 +1,8 @@
 #include "cluster/affinity.h"
 
+#include "core/text.h"
+
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <map>
 #include <string>
@@ -48,19 +49,13 @@ std::vector<unsigned> even_share(TaskOfNode task, const std::vector<unsigned>& a
 
 std::vector<unsigned> parse_cpu_list(std::string_view list) {
     std::vector<unsigned> cpus;
-    const char* at = list.data();
-    const char* const end = at + list.size();
-    while (at < end) {
-        unsigned first = 0;
-        const auto begin = std::from_chars(at, end, first);
-        if (begin.ec != std::errc()) break;
-        at = begin.ptr;
-        unsigned last = first;
-        if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
-        for (auto cpu = first; cpu <= last && cpu < most_cpus; ++cpu)
+    for (const auto range : split(trimmed(list), ',')) {
+        const auto dash = range.find('-');
+        const auto first = to_number<unsigned>(range.substr(0, dash));
+        const auto last = dash == range.npos ? first : to_number<unsigned>(range.substr(dash + 1));
+        if (!first || !last) break;
+        for (auto cpu = *first; cpu <= *last && cpu < most_cpus; ++cpu)
             cpus.push_back(cpu);
-        if (at == end || *at != ',') break;
-        ++at;
     }
     return cpus;
 }

@@ -10,12 +10,8 @@ namespace containerize::cluster {
 
 namespace {
 
-unsigned tasks_of_node(const JobRequest& request, const Site& site) {
-    return request.gpus == 0 ? 1 : request.gpus * site.devices_per_gpu;
-}
-
 std::map<std::string, std::string, std::less<>> values_of(const JobRequest& request, const Site& site) {
-    const auto tasks = tasks_of_node(request, site);
+    const auto tasks = request.gpus == 0 ? 1 : request.gpus * site.devices_per_gpu; // of a node
     return {{"NAME", request.name},
             {"PREFIX", request.prefix},
             {"PROGRAM", request.program},
@@ -50,9 +46,7 @@ Result<std::string> fill_line(std::string_view line,
         const auto value = values.find(name);
         if (value == values.end())
             return fail({.what = "the template contains an unknown placeholder",
-                         .why = {},
-                         .where = "@" + std::string(name) + "@",
-                         .hint = {}});
+                         .where = "@" + std::string(name) + "@"});
         filled += value->second;
         line.remove_prefix(end + 1);
     }
@@ -74,9 +68,8 @@ Result<std::string> fill_job_script(std::string_view text, const JobRequest& req
         if (of_gpus && request.gpus == 0) continue;
         if (line == "@SITE_LINES@" && site.job.empty()) continue;
         if (line == "@SITE_EXPORT@" && request.site.empty()) continue;
-        auto filled = fill_line(line, values);
-        if (!filled) return filled;
-        script += *filled + "\n";
+        const auto filled = TRY(fill_line(line, values));
+        script += filled + "\n";
     }
     return script;
 }

@@ -1,16 +1,15 @@
 #include "cluster/master.h"
 
-#include "cluster/host_list.h"
+#include "cluster/slurm_lists.h"
+#include "core/filesystem.h"
 #include "core/schedulers.h"
 #include "core/text.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <sstream>
-#include <string>
 
 namespace containerize::cluster {
 
@@ -58,23 +57,15 @@ std::optional<std::uint64_t> job_number(const Environment& variables) {
     return std::nullopt;
 }
 
-std::string read_text(const char* path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 } // namespace
 
 Result<std::vector<std::string>> find_hosts(const Environment& variables, Launcher launcher) {
+    std::string list;
     // The helper of an MPI launcher runs in a step of its own, which may lack the first node.
-    if (launcher != Launcher::mpi)
-        if (const auto list = variable(variables, "SLURM_STEP_NODELIST"); !list.empty())
-            return expand_host_list(list);
-    if (const auto list = variable(variables, "SLURM_JOB_NODELIST"); !list.empty())
-        return expand_host_list(list);
-    return std::vector<std::string>();
+    if (launcher != Launcher::mpi) list = variable(variables, "SLURM_STEP_NODELIST");
+    if (list.empty()) list = variable(variables, "SLURM_JOB_NODELIST");
+    if (list.empty()) return std::vector<std::string>();
+    return expand_host_list(list);
 }
 
 std::string master_address(const Environment& variables, const std::vector<std::string>& hosts) {
@@ -97,8 +88,8 @@ TakenPorts parse_taken_ports(std::string_view range, std::string_view reserved) 
 }
 
 TakenPorts read_taken_ports() {
-    return parse_taken_ports(read_text("/proc/sys/net/ipv4/ip_local_port_range"),
-                             read_text("/proc/sys/net/ipv4/ip_local_reserved_ports"));
+    return parse_taken_ports(read_file("/proc/sys/net/ipv4/ip_local_port_range").value_or(""),
+                             read_file("/proc/sys/net/ipv4/ip_local_reserved_ports").value_or(""));
 }
 
 Result<std::uint16_t> master_port(const Environment& variables, const TakenPorts& taken, unsigned user) {

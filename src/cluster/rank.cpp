@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,12 +18,6 @@ Settings where_not_set(const Environment& variables, const Settings& wanted) {
     for (const auto& one : wanted)
         if (named_variable(variables, one.first).empty()) settings.push_back(one);
     return settings;
-}
-
-/// Slurm's name for this node, by which other nodes know it.
-std::string name_of_node(const Environment& variables, const std::string& host) {
-    const auto name = variable(variables, "SLURMD_NODENAME");
-    return name.empty() ? host : name;
 }
 
 Status make_own_directory(const std::string& path) {
@@ -121,26 +113,25 @@ Result<Caches> make_caches(const Environment& variables, const Site& site,
 std::vector<std::string> torchrun_command(const std::string& torchrun, const Environment& variables,
                                           const Place& place, unsigned processes, const std::string& host) {
     std::vector<std::string> words = {torchrun, "--nproc-per-node=" + std::to_string(processes)};
-    const auto add = [&](const std::string& option) { words.push_back(option); };
     if (place.hosts.size() < 2) {
-        add("--standalone");
+        words.emplace_back("--standalone");
         return words;
     }
-    const auto node = name_of_node(variables, host);
-    add("--nnodes=" + std::to_string(place.hosts.size()));
-    add("--rdzv-id=" + place.job);
-    add("--rdzv-backend=c10d");
-    add("--rdzv-endpoint=" + place.address + ":" + std::to_string(place.port));
-    // By default torchrun compares host names, which can be written in several ways.
-    add(std::string("--rdzv-conf=is_host=") + (place.ranks.node == 0 ? "true" : "false"));
-    add("--local-addr=" + node);
+    // Slurm's name for this node, by which other nodes know it.
+    const auto node = variable(variables, "SLURMD_NODENAME");
+    words.insert(words.end(),
+                 {"--nnodes=" + std::to_string(place.hosts.size()), "--rdzv-id=" + place.job,
+                  "--rdzv-backend=c10d",
+                  "--rdzv-endpoint=" + place.address + ":" + std::to_string(place.port),
+                  // By default torchrun compares host names, which can be written in several ways.
+                  std::string("--rdzv-conf=is_host=") + (place.ranks.node == 0 ? "true" : "false"),
+                  "--local-addr=" + (node.empty() ? host : node)});
     return words;
 }
 
 Result<unsigned> default_processes(const Environment& variables, const Site& site) {
-    auto gpus = number_in(variables, "SLURM_GPUS_ON_NODE", 0);
-    if (!gpus) return gpus;
-    return *gpus == 0 ? 1 : *gpus * site.devices_per_gpu;
+    const auto gpus = TRY(number_in(variables, "SLURM_GPUS_ON_NODE", 0));
+    return gpus == 0 ? 1 : gpus * site.devices_per_gpu;
 }
 
 } // namespace containerize::cluster

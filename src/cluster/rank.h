@@ -33,8 +33,6 @@ struct Place {
 };
 Result<Place> find_place(const Environment& variables, const Machine& machine);
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
 /// Returns those of MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK
 /// that are not set.
 Settings rank_settings(const Environment& variables, const Place& place);

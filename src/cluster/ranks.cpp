@@ -1,10 +1,9 @@
 #include "cluster/ranks.h"
 
-#include "cluster/tasks_per_node.h"
+#include "cluster/slurm_lists.h"
 #include "core/text.h"
 
 #include <array>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,33 +41,23 @@ bool applies(const Names& names, const Environment& variables) {
 
 /// The number of the step's tasks on this node.
 Result<unsigned> local_size_of_step(const Environment& variables, unsigned node) {
-    auto counts = TRY(expand_tasks_per_node(variable(variables, "SLURM_STEP_TASKS_PER_NODE")));
-    return node < counts.size() ? (counts)[node] : 1U;
+    const auto counts = TRY(expand_tasks_per_node(variable(variables, "SLURM_STEP_TASKS_PER_NODE")));
+    return node < counts.size() ? counts[node] : 1U;
 }
 
 Result<Ranks> read(const Names& names, const Environment& variables) {
     if (!variables.contains(names.size.name()))
         return fail_input(std::string(names.rank.name()) + " is set without " + names.size.name(), {}, {},
                           "Set both or neither.");
-    Ranks ranks{
-        .launcher = names.launcher, .rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0};
-    const auto take = [&](Variable which, unsigned& into) -> Status {
-        if (!which) return {};
-        auto number = TRY(number_in(variables, which, into));
-        into = number;
-        return {};
-    };
+    Ranks ranks{.launcher = names.launcher};
     const std::vector<std::pair<Variable, unsigned*>> fields = {{names.rank, &ranks.rank},
                                                                 {names.size, &ranks.size},
                                                                 {names.local_rank, &ranks.local_rank},
                                                                 {names.local_size, &ranks.local_size},
                                                                 {names.node, &ranks.node}};
-    for (const auto& [name, into] : fields)
-        TRY(take(name, *into));
-    if (names.launcher == Launcher::slurm) {
-        auto local_size = TRY(local_size_of_step(variables, ranks.node));
-        ranks.local_size = local_size;
-    }
+    for (const auto& [name, field] : fields)
+        if (name) *field = TRY(number_in(variables, name, *field));
+    if (names.launcher == Launcher::slurm) ranks.local_size = TRY(local_size_of_step(variables, ranks.node));
     // Most MPI launchers do not tell the node; they fill nodes one after the other.
     if (!names.node && ranks.local_size > 0) ranks.node = ranks.rank / ranks.local_size;
     if (ranks.size == 0 || ranks.rank >= ranks.size)

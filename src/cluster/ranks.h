@@ -2,10 +2,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "core/variable_table.h"
 #include "core/variables.h"
-
-#include <string>
 
 namespace containerize::cluster {
 

@@ -1,16 +1,13 @@
 #include "cluster/site.h"
 
 #include "cluster/site_files.h"
+#include "core/filesystem.h"
 #include "core/text.h"
 #include "core/variables.h"
 #include "util/yaml_size.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
-#include <sstream>
-#include <string_view>
 
 #include <yaml-cpp/yaml.h>
 
@@ -19,12 +16,9 @@ namespace containerize::cluster {
 namespace {
 
 constexpr std::size_t largest_file = 1U << 20U;
-constexpr const char* fallback = "generic";
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-Pairs pairs_of(const YAML::Node& node) {
-    Pairs pairs;
+Settings pairs_of(const YAML::Node& node) {
+    Settings pairs;
     for (const auto& entry : node)
         pairs.emplace_back(entry.first.as<std::string>(), entry.second.as<std::string>());
     return pairs;
@@ -78,22 +72,6 @@ Status check_names(const YAML::Node& root, const Site& site, const std::string& 
     return {};
 }
 
-std::unexpected<Error> not_a_profile(std::string why, std::string where) {
-    return fail_input("invalid site profile", std::move(why), std::move(where),
-                      "name: and description: are required. detect:, environment:, caches:, affinity:, "
-                      "devices_per_gpu: and job: are optional.");
-}
-
-Result<std::string> read_text(const std::string& path) {
-    std::ifstream file(path);
-    std::string text(largest_file, '\0');
-    if (!file || !file.read(text.data(), static_cast<std::streamsize>(text.size())).eof())
-        return fail_input("cannot read the site profile", "it is not a readable file, or it is too large",
-                          path);
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    return text;
-}
-
 bool is_here(const Site& site, const Environment& variables) {
     return !site.detect.empty() && std::ranges::all_of(site.detect, [&](const auto& pair) {
         return named_variable(variables, pair.first) == pair.second;
@@ -112,9 +90,11 @@ Result<Site> parse_site(std::string_view text, const std::string& where) {
         TRY(check_names(root, site, where));
         return site;
     } catch (const YAML::Exception& problem) {
-        return not_a_profile(problem.msg, problem.mark.is_null()
-                                              ? where
-                                              : where + ":" + std::to_string(problem.mark.line + 1));
+        const auto line =
+            problem.mark.is_null() ? std::string() : ":" + std::to_string(problem.mark.line + 1);
+        return fail_input("invalid site profile", problem.msg, where + line,
+                          "name: and description: are required. detect:, environment:, caches:, affinity:, "
+                          "devices_per_gpu: and job: are optional.");
     }
 }
 
@@ -127,15 +107,18 @@ std::vector<std::string> site_names() {
 
 Result<Site> find_site(const std::string& wanted, const Environment& variables) {
     if (wanted.find('/') != wanted.npos) {
-        auto text = TRY(read_text(wanted));
-        return parse_site(text, wanted);
+        const auto text = read_file(wanted, largest_file);
+        if (!text)
+            return fail_input("cannot read the site profile", "it is not a readable file, or it is too large",
+                              wanted);
+        return parse_site(*text, wanted);
     }
     for (const auto& [name, text] : site_files) {
         if (!wanted.empty() && wanted != name) continue;
         auto site = parse_site(text, std::string(name));
         if (!site || !wanted.empty() || is_here(*site, variables)) return site;
     }
-    if (wanted.empty()) return find_site(fallback, variables);
+    if (wanted.empty()) return find_site("generic", variables);
     return fail_input("there is no site profile of this name", {}, wanted,
                       "Available: " + joined(site_names(), ", ") +
                           ". The path of a file of your own must contain a '/'.");

@@ -12,6 +12,9 @@
 
 namespace containerize::cluster {
 
+/// Names of variables with their values.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
 /// Which CPUs each task of a node gets.
 struct Affinity {
     bool numa = false;                ///< an equal share of neighbouring CPUs
@@ -20,10 +23,10 @@ struct Affinity {
 
 struct Site {
     std::string name, description;
-    std::vector<std::pair<std::string, std::string>> detect; ///< variables whose values identify the site
-    std::vector<std::pair<std::string, std::string>> environment; ///< variables to set unless the user has
+    Settings detect;      ///< variables whose values identify the site
+    Settings environment; ///< variables to set unless the user has
     /// Pairs of a variable that names a directory for code compiled at run time, and the directory's name.
-    std::vector<std::pair<std::string, std::string>> caches;
+    Settings caches;
     Affinity affinity;
     unsigned devices_per_gpu = 1; ///< processes for each GPU that Slurm counts
     std::vector<std::string> job; ///< lines for the head of a job script

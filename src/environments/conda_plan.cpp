@@ -8,7 +8,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
-#include "gpu/c_library.h"
+#include "gpu/libraries.h"
 #include "root/root.h"
 #include "util/log.h"
 #include "util/progress.h"

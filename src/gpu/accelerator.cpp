@@ -1,10 +1,10 @@
 #include "gpu/accelerator.h"
 
+#include "core/text.h"
 #include "gpu/driver_version.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,14 +30,14 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 3> lowest_drivers = 
 
 struct Purpose {
     const Vendor* built_for = nullptr;
-    std::string toolkit;
+    std::string toolkit = {};
 };
 
 /// Normalises a name for comparison.
 std::string normalised(std::string_view name) {
-    std::string result;
-    for (const char c : name)
-        result += c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    auto result = lower(name);
+    std::ranges::replace_if(
+        result, [](char c) { return c == '_' || c == '.'; }, '-');
     return result;
 }
 
@@ -64,11 +64,9 @@ Purpose purpose_of_tag(std::string_view tag) {
     for (const char* word : {"cuda", "cu"})
         if (const auto version = version_behind(tag, word); version && !version->empty())
             return {.built_for = &Vendor::nvidia, .toolkit = with_dot(*version)};
-    if (const auto version = version_behind(tag, "rocm")) {
-        const auto whole = with_dot(*version);
-        return {.built_for = &Vendor::amd, .toolkit = whole};
-    }
-    if (tag.find("xpu") != std::string_view::npos) return {.built_for = &Vendor::intel, .toolkit = {}};
+    if (const auto version = version_behind(tag, "rocm"))
+        return {.built_for = &Vendor::amd, .toolkit = with_dot(*version)};
+    if (tag.find("xpu") != std::string_view::npos) return {.built_for = &Vendor::intel};
     return {};
 }
 
@@ -193,8 +191,9 @@ public:
 private:
     struct Known {
         std::string version, file;
-        std::string build; ///< for conda's packages
+        std::string build = {}; ///< for conda's packages
     };
+    using KnownByName = std::map<std::string, Known>;
 
     // Directories such as "nvidia_cuda_runtime_cu12-12.6.77.dist-info".
     void read_distributions() {
@@ -203,10 +202,9 @@ private:
                 const auto dash = entry.find('-');
                 const auto end = entry.rfind(".dist-info");
                 if (dash == std::string::npos || end == std::string::npos || end < dash) continue;
-                distributions_.emplace(normalised(entry.substr(0, dash)),
-                                       Known{.version = entry.substr(dash + 1, end - dash - 1),
-                                             .file = site + "/" + entry,
-                                             .build = {}});
+                distributions_.emplace(
+                    normalised(entry.substr(0, dash)),
+                    Known{.version = entry.substr(dash + 1, end - dash - 1), .file = site + "/" + entry});
             }
     }
 
@@ -225,14 +223,14 @@ private:
         }
     }
 
+    static const Known* find(const KnownByName& packages, const std::string& name) {
+        const auto found = packages.find(name);
+        return found == packages.end() ? nullptr : &found->second;
+    }
     [[nodiscard]] const Known* distribution(const std::string& name) const {
-        const auto found = distributions_.find(name);
-        return found == distributions_.end() ? nullptr : &found->second;
+        return find(distributions_, name);
     }
-    [[nodiscard]] const Known* record(const std::string& name) const {
-        const auto found = records_.find(name);
-        return found == records_.end() ? nullptr : &found->second;
-    }
+    [[nodiscard]] const Known* record(const std::string& name) const { return find(records_, name); }
     /// The first distribution whose name starts with `start`.
     [[nodiscard]] const std::pair<const std::string, Known>* distribution_with(std::string_view start) const {
         const auto found = distributions_.lower_bound(std::string(start));
@@ -312,8 +310,8 @@ private:
             if (!has_cuda_libraries())
                 tensorflow.lacks =
                     "the CUDA libraries, without which it uses the CPU: install tensorflow[and-cuda]";
-        } else if (distribution("intel-extension-for-tensorflow") != nullptr &&
-                   distribution("intel-extension-for-tensorflow")->version.find("cpu") == std::string::npos) {
+        } else if (const auto* extension = distribution("intel-extension-for-tensorflow");
+                   extension != nullptr && extension->version.find("cpu") == std::string::npos) {
             tensorflow.built_for = &Vendor::intel;
         }
         found_.push_back(std::move(tensorflow));
@@ -342,7 +340,7 @@ private:
                 jax.evidence = plugin->second.file;
             }
         if (const auto* plugin = distribution("intel-extension-for-openxla")) {
-            purpose = {.built_for = &Vendor::intel, .toolkit = {}};
+            purpose = {.built_for = &Vendor::intel};
             jax.evidence = plugin->file;
         }
         jax.built_for = purpose.built_for;
@@ -376,8 +374,8 @@ private:
 
     const TreeView& tree_;
     std::vector<std::string> sites_;
-    std::map<std::string, Known> distributions_; ///< by normalised name
-    std::map<std::string, Known> records_;       ///< of conda packages, by name
+    KnownByName distributions_; ///< by normalised name
+    KnownByName records_;       ///< of conda packages, by name
     std::vector<AcceleratedPackage> found_;
 };
 
@@ -398,12 +396,11 @@ std::vector<std::string> site_packages(const TreeView& tree) {
     };
     // Environments, a Python bundled with one, and root filesystems of images.
     for (const std::string root : {"", "/python", "/usr", "/usr/local", "/opt/conda", "/opt/venv"})
-        for (const char* library : {"/lib", "/lib64"}) {
+        for (const char* library : {"/lib", "/lib64"})
             for (const auto& name : tree.list(root + library))
                 if (name.starts_with("python3"))
                     for (const char* packages : {"/site-packages", "/dist-packages"})
                         add(root + library + "/" + name + packages);
-        }
     return found;
 }
 

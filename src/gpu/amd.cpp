@@ -64,9 +64,9 @@ std::string own_rocm(const TreeView& tree) {
         for (const auto& name : tree.list(site))
             if (name.starts_with("_rocm_sdk")) directories.push_back(site + "/" + name + "/lib");
     }
-    const auto found = std::ranges::find_if(
-        directories, [&](const auto& one) { return has_library(tree, one, "libamdhip64"); });
-    return found == directories.end() ? "" : *found;
+    for (const auto& directory : directories)
+        if (has_library(tree, directory, "libamdhip64")) return directory;
+    return {};
 }
 
 /// The host's names of the runtime libraries, with versions, as programs request them.

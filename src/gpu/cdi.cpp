@@ -69,7 +69,7 @@ std::string reason_of_yaml(const YAML::Exception& problem) {
 
 Result<json> parse_document(std::string_view text, const std::string& file) {
     const auto bad = [&](const std::string& why) {
-        return fail({.what = "cannot read the CDI specification", .why = why, .where = file, .hint = {}});
+        return fail({.what = "cannot read the CDI specification", .why = why, .where = file});
     };
     if (text.size() > largest_file) return bad("it is too large");
     try {
@@ -98,7 +98,6 @@ public:
     explicit EditsParser(std::vector<std::string>& refused) : refused_(refused) {}
 
     CdiEdits parse(const json& object) && {
-        if (!object.is_object()) return {};
         for (const auto& mount : list_of(object, "mounts"))
             if (mount.is_object()) add_mount(text_of(mount, "hostPath"), text_of(mount, "containerPath"));
         for (const auto& node : list_of(object, "deviceNodes"))
@@ -173,18 +172,16 @@ std::string mount_objection(const std::string& path) {
 }
 
 Result<CdiSpecification> parse_cdi(std::string_view text, const std::string& file) {
-    auto document = TRY(parse_document(text, file));
-    CdiSpecification specification{.file = file, .kind = {}, .common = {}, .devices = {}, .refused = {}};
-    if (document.is_object()) specification.kind = text_of(document, "kind");
+    const auto document = TRY(parse_document(text, file));
+    CdiSpecification specification;
+    specification.file = file;
+    specification.kind = text_of(document, "kind");
     if (specification.kind.find('/') == std::string::npos)
         return fail({.what = "cannot read the CDI specification",
                      .why = "its kind does not have the form vendor/class",
-                     .where = file,
-                     .hint = {}});
-    static const json none = json::object();
+                     .where = file});
     const auto edits_of = [&](const json& object) {
-        const auto found = object.find("containerEdits");
-        return EditsParser(specification.refused).parse(found == object.end() ? none : *found);
+        return EditsParser(specification.refused).parse(object_of(object, "containerEdits"));
     };
     specification.common = edits_of(document);
     for (const auto& device : list_of(document, "devices"))

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -58,9 +56,9 @@ std::string pci_name(const TreeView& tree, const Vendor& vendor, const std::stri
         const auto id = first_line(tree, directory + file);
         return id.starts_with("0x") ? id.substr(2) : id;
     };
-    const auto vendor_id = without_0x("/vendor"), device_id = without_0x("/device");
     // AMD's server cards report their name.
     if (auto own = first_line(tree, directory + "/product_name"); !own.empty()) return own;
+    const auto vendor_id = without_0x("/vendor"), device_id = without_0x("/device");
     const auto known = name_in_database(tree, vendor_id, device_id);
     if (known.empty()) return "PCI device " + vendor_id + ":" + device_id;
     return std::string(vendor.name) + " " + known;
@@ -118,7 +116,7 @@ std::string Host::describe(const Vendor& vendor) const {
 }
 
 Host discover(const TreeView& tree) {
-    Host host{.devices = pci_devices(tree), .drivers = {}};
+    Host host{.devices = pci_devices(tree)};
     for (const auto* vendor : vendors) {
         host.drivers[vendor] = vendor->driver(tree);
         if (vendor->add_details != nullptr) vendor->add_details(tree, host.devices);

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace containerize::gpu {
@@ -13,7 +12,8 @@ namespace containerize::gpu {
 /// An instance of an NVIDIA GPU (Multi-Instance GPU). Only the driver's library knows its UUID.
 struct MigInstance {
     unsigned gpu_instance = 0, compute_instance = 0;
-    std::vector<std::string> nodes; ///< grant access to the two instances: "/dev/nvidia-caps/nvidia-cap12"
+    std::vector<std::string> nodes =
+        {}; ///< grant access to the two instances: "/dev/nvidia-caps/nvidia-cap12"
 };
 
 struct Device {
@@ -27,8 +27,8 @@ struct Device {
 };
 
 struct Host {
-    std::vector<Device> devices;                  ///< sorted by vendor, then address
-    std::map<const Vendor*, std::string> drivers; ///< "570.86.15", "amdgpu"; empty: not loaded
+    std::vector<Device> devices;                       ///< sorted by vendor, then address
+    std::map<const Vendor*, std::string> drivers = {}; ///< "570.86.15", "amdgpu"; empty: not loaded
     [[nodiscard]] std::vector<const Device*> of(const Vendor& vendor) const;
     [[nodiscard]] const std::string& driver(const Vendor& vendor) const { return drivers.at(&vendor); }
     /// Returns "4 x NVIDIA H200, driver 570.86.15"; empty without devices of the vendor.

@@ -6,7 +6,6 @@
 
 namespace containerize::gpu {
 
-using image::directory_of;
 using image::DirectoryView;
 using image::LayersView;
 using image::name_of;

@@ -67,4 +67,20 @@ std::optional<std::string> Libraries::find(const std::string& name, std::uint16_
     return std::nullopt;
 }
 
+std::string glibc_version(const TreeView& tree) {
+    // Symbol versions are not sufficient: not every release adds one.
+    constexpr std::string_view before = " release version ";
+    constexpr std::size_t largest = std::size_t{64} << 20U;
+    const auto path = Libraries(tree).find("libc.so.6", 0);
+    const auto content = path ? tree.text(*path, largest) : std::string();
+    const auto banner = content.find("GNU C Library");
+    const auto found = banner == content.npos ? content.npos : content.find(before, banner);
+    if (found == content.npos) return {};
+    const auto start = found + before.size();
+    auto version = content.substr(start, content.find_first_not_of("0123456789.", start) - start);
+    while (version.ends_with('.'))
+        version.pop_back();
+    return version;
+}
+
 } // namespace containerize::gpu

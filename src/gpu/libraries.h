@@ -31,4 +31,7 @@ private:
     std::multimap<std::string, std::string> paths_; ///< in search order for each name
 };
 
+/// The version that glibc states in its own file, such as "2.41"; empty without glibc.
+std::string glibc_version(const TreeView& tree);
+
 } // namespace containerize::gpu

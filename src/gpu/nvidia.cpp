@@ -10,7 +10,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -74,8 +73,7 @@ std::vector<MigInstance> mig_instances(const TreeView& tree, const std::string& 
         for (const auto& ci : tree.list(directory + "/" + gi)) {
             const auto compute_instance = numbered(ci, "ci");
             if (!compute_instance) continue;
-            MigInstance instance{
-                .gpu_instance = *gpu_instance, .compute_instance = *compute_instance, .nodes = {}};
+            MigInstance instance{.gpu_instance = *gpu_instance, .compute_instance = *compute_instance};
             for (const auto& right : {gpu + "/" + gi + "/access", gpu + "/" + gi + "/" + ci + "/access"})
                 if (auto path = node(right); !path.empty()) instance.nodes.push_back(std::move(path));
             instances.push_back(std::move(instance));
@@ -249,13 +247,15 @@ private:
         return capabilities_.contains(std::string(capability));
     }
 
-    /// Whether it is a library of a capability that was not requested.
-    [[nodiscard]] bool is_unwanted(std::string_view file) const {
+    /// Whether it is a library of a capability that was requested, or of one that was not.
+    [[nodiscard]] bool is_of_capability(std::string_view file, bool requested) const {
         return std::ranges::any_of(capabilities, [&](const Capability& capability) {
-            return !has(capability.name) &&
+            return has(capability.name) == requested &&
                    std::ranges::find(capability.libraries, stem_of(file)) != capability.libraries.end();
         });
     }
+    [[nodiscard]] bool is_wanted(std::string_view file) const { return is_of_capability(file, true); }
+    [[nodiscard]] bool is_unwanted(std::string_view file) const { return is_of_capability(file, false); }
 
     // Without a CDI specification.
 
@@ -298,13 +298,6 @@ private:
                            " can be used in the image, so its programs find no CUDA. The driver's files "
                            "(libcuda.so." +
                            driver_ + ") must be on this node.");
-    }
-
-    [[nodiscard]] bool is_wanted(std::string_view file) const {
-        return std::ranges::any_of(capabilities, [&](const Capability& capability) {
-            return has(capability.name) &&
-                   std::ranges::find(capability.libraries, stem_of(file)) != capability.libraries.end();
-        });
     }
 
     void add_first(std::string_view program) {
@@ -452,17 +445,15 @@ private:
     /// the driver.
     void prefer_newer_libcuda() {
         std::vector<std::pair<std::string, std::string>> found; // directory inside, version
-        const auto look = [&](const TreeView& tree, const std::string& directory, const std::string& inside) {
+        const auto look = [&](const TreeView& tree, const std::string& prefix, const std::string& directory) {
             for (const auto& file : tree.list(directory))
                 if (auto version = version_of_libcuda(file); !version.empty())
-                    found.emplace_back(inside, version);
+                    found.emplace_back(prefix + directory, version);
         };
         const auto& request = injector_.request();
         for (const auto& name : request.image.list("/usr/local"))
-            if (name.starts_with("cuda"))
-                look(request.image, "/usr/local/" + name + "/compat", "/usr/local/" + name + "/compat");
-        if (request.environment != nullptr)
-            look(*request.environment, "/cuda-compat", request.prefix + "/cuda-compat");
+            if (name.starts_with("cuda")) look(request.image, "", "/usr/local/" + name + "/compat");
+        if (request.environment != nullptr) look(*request.environment, request.prefix, "/cuda-compat");
         // Within a release, minor-version compatibility makes the driver's own library sufficient.
         std::erase_if(found,
                       [&](const auto& one) { return major_version(one.second) <= major_version(driver_); });

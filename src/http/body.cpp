@@ -16,10 +16,8 @@ namespace containerize::http {
 Status Body::open() {
     if (request_.file.empty()) return {};
     const auto refuse = [this](std::string why) {
-        return fail({.what = "cannot write the download",
-                     .why = std::move(why),
-                     .where = request_.file.string(),
-                     .hint = {}});
+        return fail(
+            {.what = "cannot write the download", .why = std::move(why), .where = request_.file.string()});
     };
     struct stat info {};
     for (const bool first : {true, false}) {
@@ -79,9 +77,7 @@ Status Body::store(std::string_view data) {
 bool Body::is_whole() {
     if (request_.size > 0 && received_ != request_.size) return false;
     digest_ = sha256_.finish();
-    sha256_ = Sha256();
     const auto md5 = request_.md5.empty() ? "" : md5_.finish();
-    md5_ = Md5();
     got_ = request_.sha256.empty() ? "md5 " + md5 : "sha256 " + digest_;
     return request_.sha256.empty() ? request_.md5.empty() || md5 == request_.md5 : digest_ == request_.sha256;
 }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,26 +39,18 @@ std::string tls_advice(const Settings& settings) {
 }
 
 std::string_view reason_of(long status) {
-    switch (status) {
-    case 400:
-        return "Bad Request";
-    case 408:
-        return "Request Timeout";
-    case 410:
-        return "Gone";
-    case 429:
-        return "Too Many Requests";
-    case 500:
-        return "Internal Server Error";
-    case 502:
-        return "Bad Gateway";
-    case 503:
-        return "Service Unavailable";
-    case 504:
-        return "Gateway Timeout";
-    default:
-        return "";
-    }
+    static constexpr auto reasons =
+        std::to_array<std::pair<long, std::string_view>>({{400, "Bad Request"},
+                                                          {408, "Request Timeout"},
+                                                          {410, "Gone"},
+                                                          {429, "Too Many Requests"},
+                                                          {500, "Internal Server Error"},
+                                                          {502, "Bad Gateway"},
+                                                          {503, "Service Unavailable"},
+                                                          {504, "Gateway Timeout"}});
+    for (const auto& [number, reason] : reasons)
+        if (number == status) return reason;
+    return {};
 }
 
 /// Whether the rest of another answer was left on the connection.

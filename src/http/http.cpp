@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <memory>
 #include <utility>
 
 #include <curl/curl.h>
@@ -74,7 +73,7 @@ public:
                 break;
             }
             if (observer_.cancelled && observer_.cancelled()) {
-                stop({.what = "the download was cancelled", .why = {}, .where = {}, .hint = {}});
+                stop({.what = "the download was cancelled"});
                 break;
             }
             start_some();
@@ -184,8 +183,7 @@ private:
 
 /// Once for the process, before the first handle.
 void initialise() {
-    static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
-    [[maybe_unused]] const auto ignored = done;
+    [[maybe_unused]] static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
 /// Programs that run later may print the same URLs, and servers may repeat them.

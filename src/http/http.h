@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace containerize::http {
@@ -94,7 +93,7 @@ struct Observer {
 };
 
 /// Fetches all in parallel; returns when each has succeeded or finally failed, in the order of `requests`. An
-/// interrupt (util/interrupt.h) ends all at once. No error, log line or response contains credentials.
+/// interrupt (core/interrupt.h) ends all at once. No error, log line or response contains credentials.
 std::vector<Result<Response>> fetch(const std::vector<Request>& requests, const Settings& settings,
                                     const Observer& observer = {});
 

@@ -85,7 +85,7 @@ public:
             }
         }
         easy_.reset(curl_easy_init());
-        if (!easy_) return finish(fail({.what = "cannot start libcurl", .why = {}, .where = {}, .hint = {}}));
+        if (!easy_) return finish(fail({.what = "cannot start libcurl"}));
         prepare();
         return easy_.get();
     }
@@ -293,8 +293,7 @@ private:
         else
             failure_ = Error{.what = "cannot download",
                              .why = fmt::format("it is larger than {}", human_bytes(limit)),
-                             .where = shown(),
-                             .hint = {}};
+                             .where = shown()};
         return false;
     }
 

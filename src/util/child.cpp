@@ -18,7 +18,7 @@ namespace {
 
 /// The step that failed between fork and exec, and its errno.
 struct Failure {
-    enum Step { streams, in_child, working_directory, exec } step;
+    enum Step { in_child, working_directory, other } step;
     int error_number;
 };
 
@@ -29,8 +29,8 @@ struct Plan {
     const char* program;
     const char* const* argv;
     const char* const* environment;
-    bool foreground;
-    int output, errors, report;
+    std::optional<Child::Outputs> outputs;
+    int report;
     pid_t parent;
 };
 
@@ -43,18 +43,19 @@ struct Plan {
 /// Sets up the standard streams: nothing to read, and pipes to write to.
 void take_streams(const Plan& plan) {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.output, 1) < 0 || dup2(plan.errors, 2) < 0)
-        give_up(plan, Failure::streams, errno);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.outputs->output, 1) < 0 ||
+        dup2(plan.outputs->errors, 2) < 0)
+        give_up(plan, Failure::other, errno);
 }
 
 [[noreturn]] void become_program(const Plan& plan) {
-    if (!plan.foreground) setpgid(0, 0);
+    if (plan.outputs) setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     // exec resets handlers, but ignored signals stay ignored: a program must die of a broken pipe.
     signal(SIGPIPE, SIG_DFL);
-    if (!plan.foreground) take_streams(plan);
+    if (plan.outputs) take_streams(plan);
     if (plan.command.in_child)
         if (const int error_number = plan.command.in_child(); error_number != 0)
             give_up(plan, Failure::in_child, error_number);
@@ -67,7 +68,7 @@ void take_streams(const Plan& plan) {
     restore_core_limit();
     // POSIX has execve() take pointers to non-const for historical reasons only; it modifies nothing.
     execve(plan.program, const_cast<char* const*>(plan.argv), const_cast<char* const*>(plan.environment));
-    give_up(plan, Failure::exec, errno);
+    give_up(plan, Failure::other, errno);
 }
 
 /// Joins the child's process group, and kills it when our process dies: PR_SET_PDEATHSIG reaches only the
@@ -91,34 +92,19 @@ void take_streams(const Plan& plan) {
 }
 
 std::unexpected<Error> describe(const Failure& failure, const Command& command, const std::string& program) {
-    switch (failure.step) {
-    case Failure::working_directory:
+    if (failure.step == Failure::working_directory)
         return fail_errno("cannot start `" + program + "` in this directory",
                           command.working_directory.string(), failure.error_number);
-    case Failure::in_child:
+    if (failure.step == Failure::in_child)
         return fail_errno("cannot enter the build's namespace to start `" + program + "`", {},
                           failure.error_number);
-    case Failure::streams:
-    case Failure::exec:
-        break;
-    }
     return fail_errno("cannot start `" + program + "`", {}, failure.error_number);
 }
 
 } // namespace
 
 Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
-                           int output, int errors) {
-    return start(command, program, environment, false, output, errors);
-}
-
-Result<Child> Child::start_in_foreground(const Command& command, const std::string& program,
-                                         const Environment& environment) {
-    return start(command, program, environment, true, -1, -1);
-}
-
-Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
-                           bool foreground, int output, int errors) {
+                           std::optional<Outputs> outputs) {
     std::vector<const char*> argv;
     for (const auto& argument : command.argv)
         argv.push_back(argument.c_str());
@@ -136,13 +122,13 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd report(ends[0]);
     Fd report_writer(ends[1]);
-    const Plan plan{command, program.c_str(), argv.data(),         variables.data(), foreground,
-                    output,  errors,          report_writer.get(), getpid()};
+    const Plan plan{command, program.c_str(),     argv.data(), variables.data(),
+                    outputs, report_writer.get(), getpid()};
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start `" + program + "`");
     if (pid == 0) become_program(plan);
     Child child(pid);
-    if (!foreground) {
+    if (outputs) {
         // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
         child.guard_ = fork();

@@ -13,12 +13,14 @@ namespace containerize {
 
 class Child {
 public:
-    /// Starts `program`, a path, with these descriptors as stdout and stderr. Fails if it cannot be executed.
+    struct Outputs {
+        int output, errors;
+    };
+    /// Starts `program`, a path, with these descriptors as stdout and stderr. Without `outputs`, it runs in
+    /// the foreground: with our own streams and in our process group, so that the terminal's signals reach
+    /// both. Fails if it cannot be executed.
     static Result<Child> start(const Command& command, const std::string& program,
-                               const Environment& environment, int output, int errors);
-    /// Starts it with our own streams and in our process group, so that the terminal's signals reach both.
-    static Result<Child> start_in_foreground(const Command& command, const std::string& program,
-                                             const Environment& environment);
+                               const Environment& environment, std::optional<Outputs> outputs);
     Child(Child&& other) noexcept;
     Child& operator=(Child&&) = delete;
     /// Kills what is left of the group, including what the program left in the background.
@@ -32,8 +34,6 @@ public:
 
 private:
     explicit Child(pid_t pid) : pid_(pid) {}
-    static Result<Child> start(const Command& command, const std::string& program,
-                               const Environment& environment, bool foreground, int output, int errors);
     [[nodiscard]] std::optional<int> ended(int options);
     pid_t pid_ = -1;
     pid_t guard_ = -1;

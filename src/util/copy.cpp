@@ -6,7 +6,6 @@
 #include "core/read_write.h"
 #include "util/digest.h"
 
-#include <cstdio>
 #include <future>
 #include <vector>
 
@@ -63,11 +62,10 @@ Result<std::string> copy(int source, const fs::path& from, int target, const fs:
 
 Result<std::string> copy_to_new_file(const fs::path& from, const fs::path& to, mode_t mode,
                                      const Progress& progress) {
-    const auto source = open_regular(from);
-    if (!source) return fail(source.error());
+    const auto source = TRY(open_regular(from));
     Fd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!target) return fail_errno("cannot write the file", to.string());
-    auto digest = copy(source->get(), from, target.get(), to, progress);
+    auto digest = copy(source.get(), from, target.get(), to, progress);
     // NFS and quota errors can come as late as close.
     if (close(target.release()) != 0 && digest) digest = fail_errno("cannot write the file", to.string());
     if (!digest) unlink(to.c_str());
@@ -75,11 +73,10 @@ Result<std::string> copy_to_new_file(const fs::path& from, const fs::path& to, m
 }
 
 Result<std::string> sync_and_digest(const fs::path& path, const Progress& progress) {
-    const auto file = open_regular(path);
-    if (!file) return fail(file.error());
-    auto synced = std::async(std::launch::async, [&file] { return fsync(file->get()) == 0 ? 0 : errno; });
-    auto digest = digest_of(
-        file->get(), path, [](std::string_view) { return Status(); }, progress);
+    const auto file = TRY(open_regular(path));
+    auto synced = std::async(std::launch::async, [&file] { return fsync(file.get()) == 0 ? 0 : errno; });
+    const auto only_read = [](std::string_view) { return Status(); };
+    auto digest = digest_of(file.get(), path, only_read, progress);
     if (const int error_number = synced.get(); error_number != 0)
         return fail_errno("cannot write the file", path.string(), error_number);
     return digest;

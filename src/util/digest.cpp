@@ -36,12 +36,11 @@ std::string sha256(std::string_view data) {
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-    const auto file = open_regular(path);
-    if (!file) return fail(file.error());
+    const auto file = TRY(open_regular(path));
     Sha256 digest;
     std::vector<char> buffer(std::size_t{1} << 20U);
     for (;;) {
-        const auto got = read_all(file->get(), buffer.data(), buffer.size());
+        const auto got = read_all(file.get(), buffer.data(), buffer.size());
         if (got < 0) return fail_errno("cannot read the file", path.string());
         if (got == 0) return digest.finish();
         digest.update(buffer.data(), static_cast<std::size_t>(got));

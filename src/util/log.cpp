@@ -2,13 +2,13 @@
 
 #include "core/filesystem.h"
 #include "core/printable.h"
+#include "core/text.h"
 #include "util/redact.h"
 
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -108,12 +108,9 @@ void use_tags() {
 
 std::string tagged(std::string_view kind, std::string_view text) {
     if (!state().tags) return std::string(text);
-    std::string result = "[ " + std::string(kind) + " ] ";
-    for (const char c : text) {
-        result += c;
-        if (c == '\n') result += "         "; // so that the following lines are seen to belong to it
-    }
-    return result;
+    std::string lines(text);
+    replace_all(lines, "\n", "\n         "); // so that the following lines are seen to belong to it
+    return "[ " + std::string(kind) + " ] " + lines;
 }
 
 void detail(std::string_view line) {

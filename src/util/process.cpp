@@ -2,6 +2,7 @@
 
 #include "core/fd.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "util/child.h"
 #include "util/log.h"
 #include "util/redact.h"
@@ -14,7 +15,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace containerize {
@@ -129,15 +129,11 @@ Result<int> follow(Child& child, std::vector<Stream>& streams) {
     }
 }
 
-void log_command(const Command& command) {
-    log::detail("$ " + redacted_command(command.argv));
-}
-
 Result<std::string> program_of(const Command& command, const Environment& environment) {
     const auto& name = command.argv.front();
     if (name.find('/') != std::string::npos) return name;
     if (const auto found = find_program(name, search_path(environment))) return found->string();
-    return fail({.what = "cannot start `" + name + "`", .why = "it is not on PATH", .where = {}, .hint = {}});
+    return fail({.what = "cannot start `" + name + "`", .why = "it is not on PATH"});
 }
 
 class IgnoredSignals {
@@ -171,13 +167,17 @@ Result<Pipe> make_pipe() {
     return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-/// If `on_errors` is empty, both outputs share one pipe, in the order in which they were written.
-Result<int> execute(const Command& command, const OnData& on_output, const OnData& on_errors) {
+/// In the foreground without `outputs`.
+Result<Child> start(const Command& command, std::optional<Child::Outputs> outputs) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
     auto program = TRY(program_of(command, environment));
-    log_command(command);
+    log::detail("$ " + redacted_command(command.argv));
+    return Child::start(command, program, environment, outputs);
+}
 
+/// If `on_errors` is empty, both outputs share one pipe, in the order in which they were written.
+Result<int> execute(const Command& command, const OnData& on_output, const OnData& on_errors) {
     std::vector<Stream> streams;
     auto output = TRY(make_pipe());
     streams.push_back({std::move(output.reader), on_output});
@@ -187,8 +187,9 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
         streams.push_back({std::move(errors.reader), on_errors});
         error_writer = std::move(errors.writer);
     }
-    auto child = TRY(Child::start(command, program, environment, output.writer.get(),
-                                  error_writer ? error_writer.get() : output.writer.get()));
+    const Child::Outputs outputs{.output = output.writer.get(),
+                                 .errors = error_writer ? error_writer.get() : output.writer.get()};
+    auto child = TRY(start(command, outputs));
     // Otherwise the streams would never end.
     output.writer.reset();
     error_writer.reset();
@@ -202,7 +203,7 @@ Result<Outcome> run(const Command& command) {
     auto code = execute(command, [&](std::string_view data) { lines.add(data); }, {});
     auto output = lines.finish();
     if (!code) return fail(std::move(code.error()));
-    return Outcome{.exit_code = *code, .output = std::move(output), .errors = {}};
+    return Outcome{.exit_code = *code, .output = std::move(output)};
 }
 
 Result<Outcome> capture(const Command& command) {
@@ -218,11 +219,7 @@ Result<Outcome> capture(const Command& command) {
 }
 
 Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
-    if (interrupted()) return fail_interrupted();
-    const Environment environment = command.environment ? *command.environment : current_environment();
-    auto program = TRY(program_of(command, environment));
-    log_command(command);
-    auto child = TRY(Child::start_in_foreground(command, program, environment));
+    auto child = TRY(start(command, std::nullopt));
     const bool is_for_us = keyboard == Keyboard::interrupts_us;
     const IgnoredSignals ignored(is_for_us ? std::vector{SIGQUIT} : std::vector{SIGINT, SIGQUIT});
     for (;;) {
@@ -242,12 +239,9 @@ std::string tail(std::string_view text, std::size_t lines) {
     auto start = text.size();
     for (std::size_t count = 0; start > 0; --start)
         if (text[start - 1] == '\n' && ++count == lines) break;
-    std::string indented = "  ";
-    for (const char c : text.substr(start)) {
-        indented += c;
-        if (c == '\n') indented += "  ";
-    }
-    return indented;
+    std::string shown(text.substr(start));
+    replace_all(shown, "\n", "\n  ");
+    return "  " + shown;
 }
 
 } // namespace containerize

@@ -24,15 +24,15 @@ struct Command {
 };
 
 struct Outcome {
-    int exit_code = 0;  ///< as in the shell: 128 + N for death by signal N
-    std::string output; ///< stdout and stderr, at most the last 1 MiB; from capture(): stdout, complete
-    std::string errors; ///< only from capture(): stderr, at most the last 1 MiB
+    int exit_code = 0;       ///< as in the shell: 128 + N for death by signal N
+    std::string output = {}; ///< stdout and stderr, at most the last 1 MiB; from capture(): stdout, complete
+    std::string errors = {}; ///< only from capture(): stderr, at most the last 1 MiB
     [[nodiscard]] bool ok() const { return exit_code == 0; }
 };
 
 /// Runs a program to its end, with stdin from /dev/null. Output goes to the build log (util/log.h) line by
 /// line. Fails if the program could not be started; one that fails itself is an Outcome. When this process
-/// dies, the child's process group is killed. After an interrupt (util/interrupt.h) it gets SIGTERM and, five
+/// dies, the child's process group is killed. After an interrupt (core/interrupt.h) it gets SIGTERM and, five
 /// seconds later, SIGKILL, and the error says "interrupted". What the program leaves in the background of its
 /// group is killed when it ends.
 Result<Outcome> run(const Command& command);

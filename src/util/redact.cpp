@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "util/base64.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <utility>
 
 namespace containerize {
@@ -30,9 +32,6 @@ bool is_alphanumeric(char c) {
 }
 bool is_one_of(char c, std::string_view some) {
     return some.find(c) != none;
-}
-bool is_blank(char c) {
-    return is_one_of(c, " \t\n\r");
 }
 /// What ends an address or a value: no program writes these characters within one.
 bool ends_word(char c) {
@@ -439,13 +438,9 @@ void replace_form(std::string& text, const std::string& form) {
 
 /// Needed because output is redacted line by line.
 void remember_lines(std::string_view secret) {
-    for (std::size_t start = 0; start < secret.size();) {
-        const auto end = std::min(secret.find_first_of("\r\n", start), secret.size());
+    for (const auto line : split_lines(secret))
         // A shorter line may be any word: "done", "},".
-        if (end - start > longest_word && end - start < secret.size())
-            remember_secret(secret.substr(start, end - start));
-        start = end + 1;
-    }
+        if (line.size() > longest_word && line.size() < secret.size()) remember_secret(line);
 }
 
 bool is_secret_option(std::string_view word) {
@@ -525,20 +520,14 @@ void remember_secrets_of(const std::vector<std::string>& words) {
 
 void remember_secrets_of_netrc(std::string_view text) {
     std::string user;
-    std::string_view before;
-    for (std::size_t at = 0; at < text.size();) {
-        while (at < text.size() && is_blank(text[at]))
-            ++at;
-        auto end = at;
-        while (end < text.size() && !is_blank(text[end]))
-            ++end;
-        auto word = text.substr(at, end - at);
-        at = end;
+    std::string before;
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) {
         if (word.size() > 1 && word.front() == '"' && word.back() == '"')
             word = word.substr(1, word.size() - 2);
         if (before == "login") user = word;
         if (before == "password") remember_login(user, word);
-        before = before == "login" || before == "password" ? std::string_view() : word;
+        before = before == "login" || before == "password" ? "" : word;
     }
 }
 

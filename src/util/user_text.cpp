@@ -1,9 +1,8 @@
 #include "util/user_text.h"
 
-#include "core/text.h"
-
 #include <algorithm>
 #include <cstdint>
+#include <ranges>
 
 #include <simdjson.h>
 
@@ -54,13 +53,11 @@ std::string from_utf16(std::string_view data, bool big_endian) {
 /// PEP 263, which pip honours: a comment in the first two lines.
 bool declares_encoding(std::string_view text) {
     const auto lines = split_lines(text.substr(0, 1000));
-    return std::any_of(lines.begin(),
-                       lines.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, lines.size())),
-                       [](std::string_view line) {
-                           const auto coding = line.find("coding");
-                           return line.starts_with('#') && coding != std::string_view::npos &&
-                                  line.substr(coding + 6).find_first_of(":=") == 0;
-                       });
+    return std::ranges::any_of(lines | std::views::take(2), [](std::string_view line) {
+        const auto coding = line.find("coding");
+        return line.starts_with('#') && coding != std::string_view::npos &&
+               line.substr(coding + 6).find_first_of(":=") == 0;
+    });
 }
 
 } // namespace

@@ -21,23 +21,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import bench
 from bench import HOST_WARMUP, SOURCE, as_user, drop_caches, end_sessions, have_own_sessions, shell
 
 IMPORT = "import torch"
 
 
-class Directory:
+class Directory(bench.Bare):
     """The plain tree."""
 
     name = "plain directory"
-
-    def __init__(self, tree):
-        self.tree = tree
-
-    def fresh(self):
-        pass
-
-    stop = fresh
 
     def command(self):
         return [self.tree / "bin/python", "-c", IMPORT]
@@ -67,27 +60,10 @@ class Ours(Directory):
         return f"{statistics_['reads']:,} ({statistics_['bytes_read'] / 1e6:,.0f} MB)"
 
 
-class Squashfuse(Directory):
+class Squashfuse(Directory, bench.Squashfuse):
     """One mount for all ranks."""
 
     name = "squashfuse_ll, one mount"
-
-    def __init__(self, image, place):
-        super().__init__(place / "squashfuse")
-        self.image = image
-        self.tree.mkdir()
-        shutil.chown(self.tree, "containerize-test")
-        self.mounted = False
-
-    def fresh(self):
-        self.stop()
-        as_user("squashfuse_ll", self.image, self.tree)
-        self.mounted = True
-
-    def stop(self):
-        if self.mounted:
-            as_user("fusermount3", "-u", self.tree)
-        self.mounted = False
 
 
 class MountEach(Directory):

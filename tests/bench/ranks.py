@@ -15,7 +15,6 @@ import argparse
 import os
 import pwd
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 import machine  # noqa: E402
+from bench import drop_caches, end_sessions, sessions  # noqa: E402
 
 USER = "containerize-test"
 RANK = "import sys, torch; print('ready', flush=True); sys.stdin.read()"
@@ -34,30 +34,6 @@ def as_user(**more):
     entry = pwd.getpwnam(USER)
     environment = {"HOME": entry.pw_dir, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": [], "env": environment, **more}
-
-
-def drop_caches():
-    Path("/proc/sys/vm/drop_caches").write_text("3")
-
-
-def sessions(env: Path) -> list[int]:
-    """The session processes of this installation, not those of others."""
-    program = os.fsencode(env / "libexec/containerize-session")
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cmdline").read_bytes().split(b"\0")[0] == program:
-                found.append(int(entry.name))
-        except OSError:
-            pass
-    return found
-
-
-def end_sessions(env: Path):
-    while found := sessions(env):
-        for pid in found:
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
 
 
 def stat_of(pid: int) -> list[str]:

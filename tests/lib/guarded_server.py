@@ -1,13 +1,13 @@
 """A web server that gives files only to clients that know its secrets, with every form of authentication that servers use."""
 
 import base64
-import http.server
-import threading
 import urllib.parse
 from pathlib import Path
 
+from local_server import LocalServer
 
-class Guarded:
+
+class Guarded(LocalServer):
     """Serves `root` on 127.0.0.1. The first part of the path selects what is required:
 
     /login/NAME/PATH     basic authentication with logins[NAME], a user and a password
@@ -19,30 +19,10 @@ class Guarded:
     def __init__(self, root: Path, logins: dict, bearer="", token="", signature=""):
         self.root, self.logins, self.bearer, self.token, self.signature = root, logins, bearer, token, signature
         self.given = set()  # which secrets were given correctly: "login/NAME", "bearer", ...
-        guard = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                guard.answer(self)
-
-            do_HEAD = do_GET
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__()
 
     def url(self, path, login="", host="127.0.0.1"):
         return f"http://{login}{host}:{self.port}/{path}"
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
     def path_for(self, request):
         """The requested file; None if the request lacks the secret."""
@@ -68,20 +48,10 @@ class Guarded:
     def answer(self, request):
         path = self.path_for(request)
         if path is None:
-            return self.send(request, 401, b"", {"WWW-Authenticate": "Basic realm=guarded"})
+            return self.send(request, 401, {"WWW-Authenticate": "Basic realm=guarded"})
         if path.is_dir():
             path = path / "index.html"
         if not path.is_file():
-            return self.send(request, 404, b"", {})
+            return self.send(request, 404, {})
         kind = {"Content-Type": "text/html"} if path.name == "index.html" else {}
-        return self.send(request, 200, path.read_bytes(), kind)
-
-    @staticmethod
-    def send(request, status, body, headers):
-        request.send_response(status)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if request.command == "GET":
-            request.wfile.write(body)
+        return self.send(request, 200, kind, path.read_bytes())

@@ -36,12 +36,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 log.write("\t".join([self.command, self.path] + [self.headers.get(h) or "" for h in LOGGED]) + "\n")
             return counts[self.path]
 
-    def answer(self, status, headers=(), body=b""):
+    def begin(self, status, length, headers=()):
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(length))
         self.end_headers()
+
+    def answer(self, status, headers=(), body=b""):
+        self.begin(status, len(body), headers)
         self.wfile.write(body)
 
     def content(self, name):
@@ -83,11 +86,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             headers.append(("Content-Range", "bytes %d-%d/%d" % (start, len(body) - 1, len(body))))
             body = body[start:]
             status = 206
-        self.send_response(status)
-        for header in headers:
-            self.send_header(*header)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+        self.begin(status, len(body), headers)
         self.wfile.write(body if cut is None else body[:cut])
         if cut is not None:
             self.close_connection = True
@@ -107,13 +106,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(int(status), [("Retry-After", "0")])
         self.plain(name)
 
-    def mode_cut(self, rest, count):
+    def mode_cut(self, rest, count, ranges=True):
         times, name = rest.split("/", 1)
-        self.plain(name, cut=100_000 if count <= int(times) else None)
+        self.plain(name, ranges=ranges, cut=100_000 if count <= int(times) else None)
 
     def mode_cutnorange(self, rest, count):
-        times, name = rest.split("/", 1)
-        self.plain(name, ranges=False, cut=100_000 if count <= int(times) else None)
+        self.mode_cut(rest, count, ranges=False)
 
     def mode_wrong(self, rest, count):
         times, name = rest.split("/", 1)
@@ -129,9 +127,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def mode_lying(self, rest, _):
         more, name = rest.split("/", 1)
         body = self.content(name)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body) + int(more)))
-        self.end_headers()
+        self.begin(200, len(body) + int(more))
         self.wfile.write(body)
         self.close_connection = True
 
@@ -151,9 +147,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.plain(name)
 
     def mode_stall(self, rest, _):
-        self.send_response(200)
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
+        self.begin(200, 1000)
         self.wfile.write(b"some")
         time.sleep(30)
 
@@ -163,11 +157,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body is None:
             return self.answer(404)
         start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", "bytes %d-%d/%d" % (start, len(body) - 1, len(body)))
-        self.send_header("Content-Length", str(len(body) - start))
-        self.end_headers()
+        part = [("Content-Range", "bytes %d-%d/%d" % (start, len(body) - 1, len(body)))]
+        self.begin(206 if start else 200, len(body) - start, part if start else ())
         step = len(body) // 10 + 1
         for at in range(start, len(body), step):
             self.wfile.write(body[at:min(at + step, len(body))])

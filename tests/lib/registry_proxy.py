@@ -2,12 +2,13 @@
 
 import base64
 import http.client
-import http.server
 import json
 import threading
 
+from local_server import LocalServer
 
-class Proxy:
+
+class Proxy(LocalServer):
     """Forwards to 127.0.0.1:`upstream`. `kind` is how it differs, one or several of these words:
 
     plain        not at all
@@ -23,25 +24,7 @@ class Proxy:
         self.seen = []
         self.asked = {}
         self.lock = threading.Lock()
-        proxy = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                proxy.answer(self)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__()
 
     def answer(self, request):
         with self.lock:
@@ -78,18 +61,3 @@ class Proxy:
         body = answer.read()
         kept = ("Content-Type", "Docker-Content-Digest", "Content-Range", "ETag", "Accept-Ranges")
         return answer.status, {name: value for name, value in answer.getheaders() if name in kept}, body
-
-    @staticmethod
-    def send(request, status, headers, body=b"", cut=None):
-        request.send_response(status)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if cut is None or len(body) <= cut:
-            request.wfile.write(body)
-        else:
-            request.wfile.write(body[:cut])
-            request.wfile.flush()
-            request.close_connection = True
-            request.connection.shutdown(2)

@@ -249,9 +249,6 @@ class Slurm:
         done = self.command("sbatch", "--parsable", *options, script, cwd=cwd)
         return Job(self, int(done.stdout.strip().split(";")[0]), Path(cwd))
 
-    def queued(self) -> list[str]:
-        return self.command("squeue", "-h", "-o", "%i").stdout.split()
-
     def stop(self):
         for machine in self.machines.values():
             machine.stop()

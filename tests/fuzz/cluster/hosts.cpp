@@ -1,6 +1,5 @@
 // The environment variables in which a batch system, or anybody else, describes the nodes of a job.
-#include "cluster/host_list.h"
-#include "cluster/tasks_per_node.h"
+#include "cluster/slurm_lists.h"
 #include "harness.h"
 
 using namespace containerize;

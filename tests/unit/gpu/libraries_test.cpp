@@ -1,4 +1,3 @@
-#include "gpu/c_library.h"
 #include "gpu/libraries.h"
 #include "trees.h"
 

@@ -1,4 +1,4 @@
-#include "cluster/host_list.h"
+#include "cluster/slurm_lists.h"
 
 #include "core/text.h"
 
@@ -51,10 +51,9 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
 Result<std::vector<std::string>> expand_ranges(std::string_view list, std::string_view ranges) {
     std::vector<std::string> all;
     for (const auto range : split(ranges, ',')) {
-        auto some = expand_range(list, range);
-        if (!some) return some;
-        if (all.size() + some->size() > most_hosts) return refuse_number(list);
-        all.insert(all.end(), some->begin(), some->end());
+        const auto some = TRY(expand_range(list, range));
+        if (all.size() + some.size() > most_hosts) return refuse_number(list);
+        all.insert(all.end(), some.begin(), some.end());
     }
     return all;
 }
@@ -73,12 +72,11 @@ Result<std::vector<std::string>> expand_element(std::string_view list, std::stri
         if (open == element.npos) break;
         const auto close = element.find(']', open);
         if (close == element.npos) return refuse(list, "a bracket is not closed");
-        auto ranges = expand_ranges(list, element.substr(open + 1, close - open - 1));
-        if (!ranges) return ranges;
-        if (names.size() * ranges->size() > most_hosts) return refuse_number(list);
+        const auto ranges = TRY(expand_ranges(list, element.substr(open + 1, close - open - 1)));
+        if (names.size() * ranges.size() > most_hosts) return refuse_number(list);
         std::vector<std::string> longer;
         for (const auto& name : names)
-            for (const auto& suffix : *ranges) {
+            for (const auto& suffix : ranges) {
                 if (name.size() + suffix.size() > longest_name) return refuse_length(list);
                 longer.push_back(name + suffix);
             }
@@ -108,17 +106,33 @@ Result<std::vector<std::string>> expand_host_list(std::string_view list) {
     if (!std::ranges::all_of(list, is_of_names))
         return refuse(list, "it contains characters that are not allowed in host names");
     std::vector<std::string> hosts;
-    auto rest = list;
-    for (bool more = true; more;) {
+    for (auto rest = list;;) {
         const auto comma = end_of_element(rest);
-        auto some = expand_element(list, rest.substr(0, comma));
-        if (!some) return some;
-        hosts.insert(hosts.end(), some->begin(), some->end());
+        const auto some = TRY(expand_element(list, rest.substr(0, comma)));
+        hosts.insert(hosts.end(), some.begin(), some.end());
         if (hosts.size() > most_hosts) return refuse_number(list);
-        more = comma != rest.npos;
-        if (more) rest.remove_prefix(comma + 1);
+        if (comma == rest.npos) return hosts;
+        rest.remove_prefix(comma + 1);
     }
-    return hosts;
+}
+
+Result<std::vector<unsigned>> expand_tasks_per_node(std::string_view list) {
+    std::vector<unsigned> counts;
+    if (list.empty()) return counts;
+    for (const auto element : split(list, ',')) {
+        const auto open = element.find("(x");
+        const auto count = to_number<unsigned>(element.substr(0, open));
+        std::optional<unsigned> times = 1;
+        if (open != element.npos)
+            times = element.ends_with(')')
+                        ? to_number<unsigned>(element.substr(open + 2, element.size() - open - 3))
+                        : std::nullopt;
+        if (!count || !times || *times > most_hosts || counts.size() + *times > most_hosts)
+            return fail_input("invalid Slurm list of tasks per node", {}, std::string(list.substr(0, 200)),
+                              "A valid list is 2(x3),1.");
+        counts.insert(counts.end(), *times, *count);
+    }
+    return counts;
 }
 
 } // namespace containerize::cluster

@@ -1,4 +1,4 @@
-// Expands Slurm's host lists without scontrol, which may be missing where a program runs.
+// Expands Slurm's lists without scontrol, which may be missing where a program runs.
 #pragma once
 
 #include "core/error.h"
@@ -13,5 +13,9 @@ namespace containerize::cluster {
 /// input error if the list is malformed, or names more than a million hosts or one of more than 255
 /// characters.
 Result<std::vector<std::string>> expand_host_list(std::string_view list);
+
+/// Numbers of tasks per node: "2(x3),1" -> 2, 2, 2, 1. An empty list gives an empty result; a malformed one
+/// is an input error.
+Result<std::vector<unsigned>> expand_tasks_per_node(std::string_view list);
 
 } // namespace containerize::cluster

@@ -1,5 +1,4 @@
-#include "cluster/host_list.h"
-#include "cluster/tasks_per_node.h"
+#include "cluster/slurm_lists.h"
 
 #include <gtest/gtest.h>
 
