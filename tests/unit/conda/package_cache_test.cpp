@@ -84,8 +84,7 @@ protected:
     [[nodiscard]] bool has_part_of(const std::string& name) const {
         return std::ranges::any_of(
             fs::directory_iterator(options.cache / "packages"), [&](const auto& entry) {
-                return entry.path().filename().string().find(name) != std::string::npos &&
-                       entry.file_size() > 0;
+                return entry.path().filename().string().contains(name) && entry.file_size() > 0;
             });
     }
     [[nodiscard]] std::size_t entries() const {
@@ -226,14 +225,13 @@ TEST_F(FetchPackages, RecordsThatCannotBeTrusted) {
     options.allow_unverified = true;
     testing::internal::CaptureStderr();
     expect_good({record});
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("Note: 1 of 1 packages have no checksum"),
-              std::string::npos);
+    EXPECT_TRUE(testing::internal::GetCapturedStderr().contains("Note: 1 of 1 packages have no checksum"));
     record = package("q");
     record.file_name = "../q.conda";
-    EXPECT_NE(message({record}).find("its file name is invalid"), std::string::npos);
+    EXPECT_TRUE(message({record}).contains("its file name is invalid"));
     record = package("q");
     record.sha256 = "../../../../../../../../etc/passwd00000000000000000000000000000000";
-    EXPECT_NE(message({record}).find("its checksum is invalid"), std::string::npos);
+    EXPECT_TRUE(message({record}).contains("its checksum is invalid"));
     EXPECT_EQ(server.seen().size(), 1U);
 }
 
@@ -260,7 +258,7 @@ TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     EXPECT_EQ(fetch({record}).value().front().path, directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(entries(), 0U);
     directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
-    EXPECT_NE(message({record}).find("its checksum is wrong"), std::string::npos);
+    EXPECT_TRUE(message({record}).contains("its checksum is wrong"));
     fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(message({record}), record.url + ": cannot download: the file does not exist or cannot be read");
 }
@@ -335,7 +333,7 @@ TEST_F(FetchPackages, TokensAreSentAndNotKept) {
         "http://127.0.0.1:PORT/channel/noarch/q-1.0-0.conda: cannot download: the server refuses "
         "access (403 Forbidden)"))
         << text;
-    EXPECT_EQ(text.find("revoked"), std::string::npos);
+    EXPECT_FALSE(text.contains("revoked"));
 }
 
 TEST_F(FetchPackages, TheFirstFailureEndsAll) {
@@ -343,9 +341,8 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     for (int i = 0; i < 60; ++i)
         records.push_back(package("p" + std::to_string(i), 1000, "slow/0.1/channel"));
     records[0].size = 2'000; // it is requested first
-    EXPECT_NE(
-        message(records).find("p0-1.0-0.conda: cannot use the download: it has 1000 bytes, expected 2000"),
-        std::string::npos);
+    EXPECT_TRUE(message(records).contains(
+        "p0-1.0-0.conda: cannot use the download: it has 1000 bytes, expected 2000"));
     EXPECT_LT(server.seen().size(), 60U);
 }
 
@@ -411,8 +408,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
     ASSERT_EQ(chown(options.cache.c_str(), one, one), 0);
     EXPECT_EQ(test::as_user(one, 022, [&] { return fetched({here}); }), "good ");
     EXPECT_EQ(static_cast<unsigned>(fs::status(options.cache / "packages").permissions()), 0755U);
-    EXPECT_NE(test::as_user(two, 022, [&] { return fetched({there}); }).find("Permission denied"),
-              std::string::npos);
+    EXPECT_TRUE(test::as_user(two, 022, [&] { return fetched({there}); }).contains("Permission denied"));
 }
 
 TEST_F(FetchPackages, InfoAndClean) {

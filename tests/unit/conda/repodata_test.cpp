@@ -207,15 +207,15 @@ TEST_F(FetchRepodata, WhatIsNoPackageList) {
         Texts{"http://127.0.0.1:PORT/page/linux-64/repodata.json: this is not a package list: it is a web "
               "page\nCheck the channel's URL. A proxy or a login page may answer instead of the server."});
     serve("text/linux-64/repodata.json.zst", zstd("hello"));
-    EXPECT_NE(contents("text")[0].find("it is not JSON"), std::string::npos);
+    EXPECT_TRUE(contents("text")[0].contains("it is not JSON"));
     serve("empty/linux-64/repodata.json", "");
-    EXPECT_NE(contents("empty")[0].find("it is empty"), std::string::npos);
+    EXPECT_TRUE(contents("empty")[0].contains("it is empty"));
     serve("damaged/linux-64/repodata.json.zst", "{\"packages\": {}}");
-    EXPECT_NE(contents("damaged")[0].find("it is damaged: Unknown frame descriptor"), std::string::npos);
+    EXPECT_TRUE(contents("damaged")[0].contains("it is damaged: Unknown frame descriptor"));
     serve("damaged2/linux-64/repodata.json.bz2", "BZh9 no more");
-    EXPECT_NE(contents("damaged2")[0].find("it is damaged"), std::string::npos);
+    EXPECT_TRUE(contents("damaged2")[0].contains("it is damaged"));
     serve("cut/linux-64/repodata.json.bz2", bzip2(list).substr(0, 500));
-    EXPECT_NE(contents("cut")[0].find("http"), std::string::npos);
+    EXPECT_TRUE(contents("cut")[0].contains("http"));
     EXPECT_TRUE(
         std::ranges::none_of(fs::directory_iterator(repodata_in(options.cache)), [](const auto& entry) {
             return entry.path().filename().string().starts_with(".tmp-");
@@ -229,10 +229,10 @@ TEST_F(FetchRepodata, Bombs) {
               Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: cannot use this package list: it "
                     "unpacks to more than 10.0 kB\nThe server may be updating it. Try again later."});
     serve("b/linux-64/repodata.json", list);
-    EXPECT_NE(contents("b")[0].find("it is larger than 10.0 kB"), std::string::npos);
+    EXPECT_TRUE(contents("b")[0].contains("it is larger than 10.0 kB"));
     options.largest = std::uint64_t{2} << 30U;
     serve("c/linux-64/repodata.json.zst", zstd("{" + std::string(300U << 20U, ' ')));
-    EXPECT_NE(contents("c")[0].find("it unpacks to more than 26"), std::string::npos);
+    EXPECT_TRUE(contents("c")[0].contains("it unpacks to more than 26"));
 }
 
 TEST_F(FetchRepodata, StreamsThatFollowEachOther) {
@@ -328,13 +328,13 @@ TEST_F(FetchRepodata, SecretsStayOutOfTheCache) {
     secret.mirrors = {server.url("t/to-ken/a")};
     ASSERT_TRUE(fetch_repodata({secret}, {"linux-64"}, config, options));
     for (const auto& entry : fs::directory_iterator(repodata_in(options.cache))) {
-        EXPECT_EQ(entry.path().string().find("to-ken"), std::string::npos);
-        EXPECT_EQ(read_file(entry.path()).value().find("to-ken"), std::string::npos) << entry.path();
+        EXPECT_FALSE(entry.path().string().contains("to-ken"));
+        EXPECT_FALSE(read_file(entry.path()).value().contains("to-ken")) << entry.path();
     }
     secret.mirrors = {server.url("t/bad/a")};
     const auto refused = fetch_repodata({secret}, {"noarch"}, config, options);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(to_string(refused.error()).find("bad"), std::string::npos) << to_string(refused.error());
+    EXPECT_FALSE(to_string(refused.error()).contains("bad")) << to_string(refused.error());
 }
 
 TEST_F(FetchRepodata, SeveralUsersShareACache) {

@@ -95,7 +95,7 @@ TEST_F(ConfigTest, ForceIsFinal) {
     EXPECT_EQ(configuration[Key::compression].forced_where, where("etc/containerize/config.yaml", 2));
     EXPECT_EQ(configuration.number(Key::jobs), 4U);
     ASSERT_EQ(configuration.notes().size(), 2U);
-    EXPECT_NE(configuration.notes().front().find(where("site.yaml", 2)), std::string::npos);
+    EXPECT_TRUE(configuration.notes().front().contains(where("site.yaml", 2)));
 }
 
 TEST_F(ConfigTest, ListsAreExtended) {
@@ -156,7 +156,7 @@ TEST_F(ConfigTest, UnsetVariablesAreErrorsWhereTheyAreUsed) {
     const auto staging = configuration.directory(Key::staging, environment);
     ASSERT_FALSE(staging);
     EXPECT_EQ(staging.error().where, where("home/.config/containerize/config.yaml", 2));
-    EXPECT_NE(staging.error().what.find("NO_SUCH is not set"), std::string::npos);
+    EXPECT_TRUE(staging.error().what.contains("NO_SUCH is not set"));
     EXPECT_EQ(staging.error().fault, Fault::input);
     const auto cache = configuration.directory(Key::cache, environment);
     ASSERT_FALSE(cache);
@@ -178,8 +178,8 @@ TEST_P(MistakeTest, IsReportedWithItsLine) {
     ASSERT_FALSE(configuration);
     const auto& error = configuration.error();
     EXPECT_EQ(error.where, where("home/.config/containerize/config.yaml", mistake.line));
-    EXPECT_NE(to_string(error).find(mistake.says), std::string::npos) << to_string(error);
-    EXPECT_NE(error.why.find(std::to_string(mistake.line) + " | "), std::string::npos) << to_string(error);
+    EXPECT_TRUE(to_string(error).contains(mistake.says)) << to_string(error);
+    EXPECT_TRUE(error.why.contains(std::to_string(mistake.line) + " | ")) << to_string(error);
     EXPECT_EQ(error.fault, Fault::input);
 }
 
@@ -247,7 +247,7 @@ TEST_F(ConfigTest, AFileOfManyMistakesTakesTimeInProportion) {
     const auto mistakes = check_file(place.path() / "home/.config/containerize/config.yaml");
     ASSERT_EQ(mistakes.size(), count);
     EXPECT_TRUE(mistakes.back().where.ends_with(":" + std::to_string(count + 1)));
-    EXPECT_NE(mistakes.back().why.find("20001 |  a19999:"), std::string::npos) << mistakes.back().why;
+    EXPECT_TRUE(mistakes.back().why.contains("20001 |  a19999:")) << mistakes.back().why;
 }
 
 TEST_F(ConfigTest, NamedFilesMustExist) {
@@ -255,7 +255,7 @@ TEST_F(ConfigTest, NamedFilesMustExist) {
     auto configuration = read();
     ASSERT_FALSE(configuration);
     EXPECT_EQ(configuration.error().where, "/no/such.yaml");
-    EXPECT_NE(configuration.error().hint.find("CONTAINERIZE_CONFIG"), std::string::npos);
+    EXPECT_TRUE(configuration.error().hint.contains("CONTAINERIZE_CONFIG"));
     environment["CONTAINERIZE_CONFIG"] = "";
     EXPECT_TRUE(read());
     environment["CW_GLOBAL_YAML"] = "/no/such.yaml";
@@ -277,7 +277,7 @@ TEST_F(ConfigTest, WhatOthersCouldHaveWrittenIsRefused) {
         const auto configuration = read();
         if (configuration) FAIL() << by;
         EXPECT_EQ(configuration.error().where, file.string());
-        EXPECT_NE(configuration.error().hint.find("chmod go-w " + by.string()), std::string::npos);
+        EXPECT_TRUE(configuration.error().hint.contains("chmod go-w " + by.string()));
         EXPECT_EQ(configuration.error().fault, Fault::input);
     };
     ASSERT_EQ(chmod(file.c_str(), 0646), 0);
@@ -300,7 +300,7 @@ TEST_F(ConfigTest, FilesOfOtherUsersAreRefused) {
     ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
     const auto configuration = read();
     ASSERT_FALSE(configuration);
-    EXPECT_NE(configuration.error().why.find("another user"), std::string::npos);
+    EXPECT_TRUE(configuration.error().why.contains("another user"));
     // Root's group may write, if only root can write to the directory.
     ASSERT_EQ(chown(file.c_str(), 0, 12345), 0);
     ASSERT_EQ(chmod(file.c_str(), 0664), 0);
@@ -326,8 +326,7 @@ TEST_F(ConfigTest, ReadsTykkysFiles) {
     for (const auto& note : configuration.notes())
         notes += note + "\n";
     for (const char* meaningless : {"log_level", "isolate", "mount_points", "installation_prefix", "other"})
-        EXPECT_NE(notes.find("`" + std::string(meaningless) + ":` of tykky has no effect here"),
-                  std::string::npos)
+        EXPECT_TRUE(notes.contains("`" + std::string(meaningless) + ":` of tykky has no effect here"))
             << notes;
 }
 

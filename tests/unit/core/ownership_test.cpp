@@ -42,7 +42,7 @@ protected:
         const auto found = find_foreign(at(name), rules);
         if (!found) FAIL() << name;
         EXPECT_EQ(found->path, at(by));
-        EXPECT_NE(found->why.find(why), std::string::npos) << found->why;
+        EXPECT_TRUE(found->why.contains(why)) << found->why;
     }
     test::TemporaryDirectory place;
 };

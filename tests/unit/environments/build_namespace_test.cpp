@@ -10,8 +10,6 @@
 #include "prefix/cleanup_process.h"
 #include "util/process.h"
 
-#include <algorithm>
-#include <map>
 #include <random>
 
 #include <gtest/gtest.h>

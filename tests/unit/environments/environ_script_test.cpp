@@ -65,7 +65,7 @@ TEST(EnvironScript, FailureHasItsReason) {
     const auto failed = record(directory, "ls /nosuch-directory\n");
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "the script for --environ failed");
-    EXPECT_NE(failed.error().why.find("nosuch-directory"), std::string::npos);
+    EXPECT_TRUE(failed.error().why.contains("nosuch-directory"));
     EXPECT_FALSE(record(directory, "if then\n"));
 }
 

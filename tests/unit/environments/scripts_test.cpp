@@ -2,7 +2,6 @@
 #include "environments/scripts.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 namespace containerize::environments {
 namespace {

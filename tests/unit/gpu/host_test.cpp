@@ -33,7 +33,7 @@ TEST(Discover, NvidiaGpusByTheDriversOwnWords) {
     EXPECT_EQ(host.describe(Vendor::nvidia), "2 x NVIDIA H200, driver 570.86.15");
     EXPECT_EQ(obstacle(view, host, Vendor::nvidia), "");
     fs::remove(tree.path() / "dev/nvidia-uvm");
-    EXPECT_NE(obstacle(view, host, Vendor::nvidia).find("/dev/nvidia-uvm is missing"), std::string::npos);
+    EXPECT_TRUE(obstacle(view, host, Vendor::nvidia).contains("/dev/nvidia-uvm is missing"));
 }
 
 TEST(Discover, NvidiaVersionWithoutSysfs) {
@@ -59,7 +59,7 @@ TEST(Discover, AGpuWhoseDriverIsNotLoaded) {
     const DirectoryView view(tree.path());
     const auto host = discover(view);
     EXPECT_EQ(host.describe(Vendor::nvidia), "1 x PCI device 10de:2335, no driver");
-    EXPECT_NE(obstacle(view, host, Vendor::nvidia).find("not loaded"), std::string::npos);
+    EXPECT_TRUE(obstacle(view, host, Vendor::nvidia).contains("not loaded"));
 }
 
 TEST(Discover, MigInstancesThatExist) {

@@ -87,8 +87,7 @@ Texts others(const Injection& injection) {
 }
 
 bool says(const Injection& injection, std::string_view text) {
-    return std::ranges::any_of(injection.notes,
-                               [&](const auto& note) { return note.find(text) != std::string::npos; });
+    return std::ranges::any_of(injection.notes, [&](const auto& note) { return note.contains(text); });
 }
 
 std::string notes(const Injection& injection) {

@@ -2,7 +2,6 @@
 #include "gpu/libraries.h"
 #include "trees.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <elf.h>

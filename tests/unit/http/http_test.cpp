@@ -246,15 +246,14 @@ TEST_F(Http, WrongContentIsNotUsed) {
     by_md5.md5 = std::string(32, '0');
     Md5 digest;
     digest.update(data.data(), data.size());
-    EXPECT_NE(
-        message(by_md5).find("expected md5 00000000000000000000000000000000, got md5 " + digest.finish()),
-        std::string::npos);
+    EXPECT_TRUE(message(by_md5).contains("expected md5 00000000000000000000000000000000, got md5 " +
+                                         digest.finish()));
 
     auto by_size = request("small");
     by_size.size = 8;
-    EXPECT_NE(message(by_size).find("it has 7 bytes, expected 8"), std::string::npos);
+    EXPECT_TRUE(message(by_size).contains("it has 7 bytes, expected 8"));
     by_size.size = 6;
-    EXPECT_NE(message(by_size).find("the file is larger than expected"), std::string::npos);
+    EXPECT_TRUE(message(by_size).contains("the file is larger than expected"));
 }
 
 TEST_F(Http, MirrorsAreTriedInTurn) {
@@ -268,9 +267,9 @@ TEST_F(Http, MirrorsAreTriedInTurn) {
     EXPECT_EQ(server.seen().size(), 4U);
 
     asked.urls = {server.url("missing"), server.url("status/403")};
-    EXPECT_NE(message(asked).find("\nThe mirror also failed: http://127.0.0.1:PORT/status/403: the server "
-                                  "refuses access (403 Forbidden)"),
-              std::string::npos);
+    EXPECT_TRUE(
+        message(asked).contains("\nThe mirror also failed: http://127.0.0.1:PORT/status/403: the server "
+                                "refuses access (403 Forbidden)"));
 }
 
 TEST_F(Http, LimitsAreKept) {
@@ -295,7 +294,7 @@ TEST_F(Http, LyingLength) {
               "remaining to read (tried 2 times)");
     auto shorter = download("lying/-5/data");
     const auto text = message(shorter, settings);
-    EXPECT_NE(text.find("its checksum is wrong"), std::string::npos) << text;
+    EXPECT_TRUE(text.contains("its checksum is wrong")) << text;
 }
 
 TEST_F(Http, SlowStartIsWaitedForAndStallIsNot) {
@@ -326,7 +325,7 @@ TEST_F(Http, CredentialsGoWhereTheyBelong) {
     const auto refused = message(inside);
     EXPECT_EQ(refused.substr(0, 47), "http://127.0.0.1:PORT/auth/small: cannot downlo");
     for (const char* secret : {"hunter2", "user:", "a-token", "hidden"})
-        EXPECT_EQ(refused.find(secret), std::string::npos) << refused;
+        EXPECT_FALSE(refused.contains(secret)) << refused;
 }
 
 TEST_F(Http, OtherHostsGetNoCredentials) {
@@ -343,26 +342,24 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
     EXPECT_EQ(server.seen("redirect/localhost/small").at(1).authorization, "Bearer to-ken");
     EXPECT_EQ(server.seen("small").at(1).authorization, "");
     const auto redirected = message(request("redirect/localhost/missing"));
-    EXPECT_NE(redirected.find("(404 Not Found) (redirected to localhost:PORT)\n"), std::string::npos)
-        << redirected;
+    EXPECT_TRUE(redirected.contains("(404 Not Found) (redirected to localhost:PORT)\n")) << redirected;
 }
 
 // Clouds serve secrets of a machine there: the user may request them, but no server may redirect to them.
 TEST_F(Http, ServersCannotSendToLinkLocalAddresses) {
     const std::string refused = "the server refers to a link-local address, which is never public";
     for (const char* address : {"169.254.0.1", "[fe80::1]", "[::ffff:169.254.0.1]"})
-        EXPECT_NE(message(request("redirect/" + std::string(address) + "/small")).find(refused),
-                  std::string::npos)
+        EXPECT_TRUE(message(request("redirect/" + std::string(address) + "/small")).contains(refused))
             << address;
     auto named = request("small");
     named.urls = {"http://169.254.0.1:1/"};
     named.named_by_server = true;
-    EXPECT_NE(message(named).find(refused), std::string::npos);
+    EXPECT_TRUE(message(named).contains(refused));
     // There is a proxy, but not for this server.
     auto settings = quick();
     settings.proxies = {{"http", "http://127.0.0.1:1"}};
     setenv("no_proxy", "*", 1);
-    EXPECT_NE(message(named, settings).find(refused), std::string::npos);
+    EXPECT_TRUE(message(named, settings).contains(refused));
     unsetenv("no_proxy");
 }
 
@@ -404,15 +401,14 @@ TEST_F(Http, ServersThatAreNotThere) {
     asked.urls = {"http://127.0.0.1:1/x"};
     const auto refused = message(asked, settings);
     EXPECT_TRUE(refused.starts_with("http://127.0.0.1:1/x: cannot download: connection failed: ")) << refused;
-    EXPECT_NE(refused.find("(tried 2 times)\nCheck the address, and whether this machine can reach it"),
-              std::string::npos)
+    EXPECT_TRUE(refused.contains("(tried 2 times)\nCheck the address, and whether this machine can reach it"))
         << refused;
     asked.urls = {"http://no-such-host.invalid/x"};
     EXPECT_EQ(message(asked, settings).substr(0, 113), "http://no-such-host.invalid/x: cannot download: the "
                                                        "name no-such-host.invalid cannot be resolved (tried "
                                                        "2 times)\n");
     asked.urls = {"gopher://x/y"};
-    EXPECT_NE(message(asked, settings).find("the URL is not an http, https or file URL"), std::string::npos);
+    EXPECT_TRUE(message(asked, settings).contains("the URL is not an http, https or file URL"));
 }
 
 TEST_F(Http, Proxies) {
@@ -436,8 +432,7 @@ TEST_F(Http, Proxies) {
               "https://example.invalid/x: cannot download: the proxy's name cannot be resolved\nThe proxy is "
               "http://no-such-proxy.invalid:8080 (from https_proxy).");
     settings.proxies = {{"all", "me:pass@no-such-proxy.invalid:8080"}};
-    EXPECT_NE(message(asked, settings).find("The proxy is http://no-such-proxy.invalid:8080 (from"),
-              std::string::npos);
+    EXPECT_TRUE(message(asked, settings).contains("The proxy is http://no-such-proxy.invalid:8080 (from"));
 }
 
 // What uses these downloads says where its users set something.
@@ -545,9 +540,8 @@ TEST(HttpTls, UnknownAuthority) {
     const auto refused = http::fetch(asked, quick());
     ASSERT_FALSE(refused);
     const auto text = to_string(refused.error());
-    EXPECT_NE(text.find("cannot download: the server's identity cannot be verified: "), std::string::npos)
-        << text;
-    EXPECT_NE(text.find("set its file with\nSSL_CERT_FILE."), std::string::npos) << text;
+    EXPECT_TRUE(text.contains("cannot download: the server's identity cannot be verified: ")) << text;
+    EXPECT_TRUE(text.contains("set its file with\nSSL_CERT_FILE.")) << text;
     EXPECT_EQ(server.seen().size(), 0U);
 
     auto settings = quick();
@@ -570,8 +564,7 @@ TEST(HttpTls, UnknownAuthority) {
     asked.urls = {server.url("redirect/localhost/small", "localhost")};
     const auto downgraded = http::fetch(asked, settings);
     ASSERT_FALSE(downgraded);
-    EXPECT_NE(to_string(downgraded.error()).find("an https URL redirects to an unencrypted one"),
-              std::string::npos)
+    EXPECT_TRUE(to_string(downgraded.error()).contains("an https URL redirects to an unencrypted one"))
         << to_string(downgraded.error());
 }
 

@@ -327,7 +327,7 @@ TEST(Pack, LargeFilesThatChangeOrVanishAreNamed) {
                 if (!std::exchange(spoilt, true)) spoil(file);
             });
         ASSERT_FALSE(written) << message;
-        EXPECT_NE(to_string(written.error()).find(message), std::string::npos) << to_string(written.error());
+        EXPECT_TRUE(to_string(written.error()).contains(message)) << to_string(written.error());
         EXPECT_EQ(written.error().where, file.string());
         EXPECT_FALSE(fs::exists(image));
     }

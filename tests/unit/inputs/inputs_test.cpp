@@ -2,7 +2,6 @@
 #include "inputs/inputs.h"
 #include "temporary.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string>

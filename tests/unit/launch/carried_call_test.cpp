@@ -116,7 +116,7 @@ TEST_F(CarriedCallTest, WhatIsNotWholeIsRefused) {
         announce(*packed);
         const auto call = resume_call();
         ASSERT_FALSE(call) << cut;
-        EXPECT_NE(call.error().hint.find("unset"), std::string::npos);
+        EXPECT_TRUE(call.error().hint.contains("unset"));
     }
     for (const char* nonsense : {"", "x", "-1", "99999"}) {
         setenv(call_variable.name(), nonsense, 1);

@@ -22,7 +22,7 @@ TEST(Engine, OtherNamesAreInputErrors) {
         const auto read = parse_engine(name);
         ASSERT_FALSE(read) << name;
         EXPECT_EQ(read.error().fault, Fault::input);
-        EXPECT_NE(read.error().what.find("'" + std::string(name) + "'"), std::string::npos);
+        EXPECT_TRUE(read.error().what.contains("'" + std::string(name) + "'"));
     }
 }
 

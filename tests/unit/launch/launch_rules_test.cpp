@@ -119,7 +119,7 @@ TEST(PrepareEnvironment, ActivatesUnlessAnotherVenvIsActive) {
         environment.insert(environment.end(), one.more.begin(), one.more.end());
         const auto result = launched(call, environment, {});
         EXPECT_EQ(result.variables, one.expected);
-        EXPECT_EQ(result.sourced, one.expected.find("A=on") != std::string::npos);
+        EXPECT_EQ(result.sourced, one.expected.contains("A=on"));
     }
 }
 

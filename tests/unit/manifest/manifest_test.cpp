@@ -67,7 +67,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
     for (const auto& [text, why] : cases) {
         const auto read = parse_manifest(text, "/e/containerize.json");
         ASSERT_FALSE(read) << text;
-        EXPECT_NE(to_string(read.error()).find(why), std::string::npos) << to_string(read.error());
+        EXPECT_TRUE(to_string(read.error()).contains(why)) << to_string(read.error());
         EXPECT_TRUE(to_string(read.error())
                         .starts_with("/e/containerize.json: this version cannot read the manifest"));
     }

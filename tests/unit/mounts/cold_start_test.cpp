@@ -2,7 +2,6 @@
 #include "../temporary.h"
 #include "mounts/cold_start.h"
 
-#include <array>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -167,8 +166,7 @@ TEST_P(HeldImages, AreNotWhatSomebodyElseBrought) {
 TEST_P(HeldImages, MustBeWhatWasBuilt) {
     spoil("layer");
     Holder holder(manifest_, prefix(), GetParam());
-    EXPECT_NE(holder.wait().find("the copy of the image differs from the image that was built"),
-              std::string::npos);
+    EXPECT_TRUE(holder.wait().contains("the copy of the image differs from the image that was built"));
     EXPECT_FALSE(held(manifest_.image));
 }
 

@@ -2,8 +2,6 @@
 #include "temporary.h"
 #include "util/digest.h"
 
-#include <cstdlib>
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -126,8 +126,8 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
     const auto quietly = [](std::string_view) {};
     ASSERT_TRUE(install(by(Installer::pip), request, quietly));
     EXPECT_TRUE(called().starts_with("-m pip install ")) << called();
-    EXPECT_EQ(called().find("--no-deps"), std::string::npos);
-    EXPECT_EQ(environment().find("PIP_NO_INDEX"), std::string::npos);
+    EXPECT_FALSE(called().contains("--no-deps"));
+    EXPECT_FALSE(environment().contains("PIP_NO_INDEX"));
     request.dependencies = false;
     request.verified = true;
     request.target.offline = true;
@@ -138,9 +138,9 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
         EXPECT_TRUE(
             called().starts_with(installer == Installer::pip ? "/staging/pip install " : "pip install "))
             << called();
-        EXPECT_NE(environment().find("PIP_NO_INDEX=1\n"), std::string::npos);
-        EXPECT_NE(environment().find("GIT_ALLOW_PROTOCOL=file\n"), std::string::npos);
-        EXPECT_EQ(environment().find("UV_OFFLINE=1\n") != std::string::npos, installer == Installer::uv);
+        EXPECT_TRUE(environment().contains("PIP_NO_INDEX=1\n"));
+        EXPECT_TRUE(environment().contains("GIT_ALLOW_PROTOCOL=file\n"));
+        EXPECT_EQ(environment().contains("UV_OFFLINE=1\n"), installer == Installer::uv);
     }
 }
 

@@ -60,8 +60,7 @@ TEST(Interpreter, IsFoundByVersion) {
     const auto environment = with_path(directory.path() / "bin");
     EXPECT_EQ(choose_interpreter("3.9", environment)->version, "3.9.1");
     EXPECT_EQ(choose_interpreter("3", environment)->version, "3.12.4");
-    EXPECT_NE(message(choose_interpreter("3.77", environment)).find("python3.77 is not on PATH"),
-              std::string::npos);
+    EXPECT_TRUE(message(choose_interpreter("3.77", environment)).contains("python3.77 is not on PATH"));
 }
 
 TEST(Interpreter, WrappersAreNeverTaken) {
@@ -73,8 +72,7 @@ TEST(Interpreter, WrappersAreNeverTaken) {
         (directory.path() / "env/bin").string() + ":" + (directory.path() / "bin").string();
     EXPECT_EQ(choose_interpreter({}, {{"PATH", path + ":/usr/bin:/bin"}})->version, "3.10.0");
     const auto refused = message(choose_interpreter(wrapper.string(), with_path("/")));
-    EXPECT_NE(refused.find("belongs to the installation " + (directory.path() / "env").string()),
-              std::string::npos)
+    EXPECT_TRUE(refused.contains("belongs to the installation " + (directory.path() / "env").string()))
         << refused;
 }
 
@@ -98,7 +96,7 @@ TEST(Interpreter, UnfitOnesAreRefused) {
     };
     for (const auto& [wanted, expected] : cases) {
         const auto result = choose_interpreter(wanted, environment);
-        EXPECT_NE(message(result).find(expected), std::string::npos) << wanted << ": " << message(result);
+        EXPECT_TRUE(message(result).contains(expected)) << wanted << ": " << message(result);
         ASSERT_FALSE(result);
         EXPECT_EQ(result.error().fault, Fault::input) << wanted;
     }
@@ -116,7 +114,7 @@ TEST(Venv, NeedsAWayToGetPip) {
                             .has_pip = false};
     const auto refused = check_venv(interpreter, std::nullopt);
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().hint.find("python3-venv"), std::string::npos);
+    EXPECT_TRUE(refused.error().hint.contains("python3-venv"));
     EXPECT_TRUE(check_venv(interpreter, "/usr/bin/uv"));
     interpreter.has_pip = true;
     EXPECT_TRUE(check_venv(interpreter, std::nullopt));

@@ -63,14 +63,14 @@ TEST(Prefix, UnfitPlacesAreRefused) {
         {here + "/env/inner/deep", "is inside another installation: " + here + "/env"},
     };
     for (const auto& [prefix, expected] : cases)
-        EXPECT_NE(message(prefix).find(expected), std::string::npos) << prefix << ": " << message(prefix);
+        EXPECT_TRUE(message(prefix).contains(expected)) << prefix << ": " << message(prefix);
 }
 
 TEST(Prefix, HomeIsRefused) {
     const TemporaryDirectory directory;
     const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
     setenv("HOME", directory.path().c_str(), 1);
-    EXPECT_NE(message(directory.path()).find("an installation cannot use this directory"), std::string::npos);
+    EXPECT_TRUE(message(directory.path()).contains("an installation cannot use this directory"));
     setenv("HOME", before.c_str(), 1);
 }
 
@@ -79,7 +79,7 @@ TEST(Prefix, ForceReplacesInstallationsAlone) {
     directory.write("full/data", "");
     directory.write(fs::path("env") / launch::manifest_name, "{}");
     EXPECT_EQ(message(directory.path() / "env", true), "accepted");
-    EXPECT_NE(message(directory.path() / "full", true).find("not empty"), std::string::npos);
+    EXPECT_TRUE(message(directory.path() / "full", true).contains("not empty"));
 }
 
 TEST(Prefix, FilesInsideAreHiddenByTheBuild) {

@@ -38,8 +38,7 @@ TEST(LockedRealData, LockFilesHaveTheirPackages) {
     const auto other =
         read_locked(directory / "pixi-v4-python.lock", SpecKind::pixi_lock, {.subdir = "linux-riscv64"});
     ASSERT_FALSE(other);
-    EXPECT_NE(to_string(other.error()).find("this lock file has no package for linux-riscv64"),
-              std::string::npos);
+    EXPECT_TRUE(to_string(other.error()).contains("this lock file has no package for linux-riscv64"));
 }
 
 TEST(Locked, WhatALockHasFromAPathIsNeverLookedForByName) {
@@ -182,8 +181,8 @@ TEST(Locked, CredentialsServeTheDownloadAlone) {
     for (const auto& record : packages)
         EXPECT_EQ(record.channel, "https://x.org/c");
     const auto text = lock_text(*locked, "linux-64");
-    EXPECT_EQ(text.find("u:p"), std::string::npos);
-    EXPECT_EQ(text.find("to-ken"), std::string::npos);
+    EXPECT_FALSE(text.contains("u:p"));
+    EXPECT_FALSE(text.contains("to-ken"));
 }
 
 TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
@@ -387,11 +386,10 @@ TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
                                   "test\nChoose one of these with --environment.");
     }
     const auto list = directory.write("list.txt", "@EXPLICIT\nhttps://x.org/c/noarch/a-1-0.conda\n");
-    EXPECT_NE(
+    EXPECT_TRUE(
         to_string(read_locked(list, SpecKind::conda_explicit, {.subdir = "linux-64", .environment = "test"})
                       .error())
-            .find("--environment is only for pixi lock files: this is an explicit list"),
-        std::string::npos);
+            .contains("--environment is only for pixi lock files: this is an explicit list"));
 }
 
 TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
@@ -423,11 +421,9 @@ TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
     EXPECT_EQ(taken({glibc, v4, {"__cuda", "12.4", "0"}}), "cuda12");
     EXPECT_EQ(taken({glibc, v4, {"__cuda", "13.1", "0"}}), "cuda13");
     EXPECT_EQ(taken({glibc, v2, {"__cuda", "12.4", "0"}}), "linux-64");
-    EXPECT_NE(
-        taken({old, v2}).find(
-            "this machine matches none of the lock file's platforms for linux-64:\n- cuda13 needs "
-            "__cuda=13.0\n- cuda12 needs __cuda=12.0, __archspec=1=x86_64_v3\n- linux-64 needs __glibc=2.28"),
-        std::string::npos)
+    EXPECT_TRUE(taken({old, v2}).contains(
+        "this machine matches none of the lock file's platforms for linux-64:\n- cuda13 needs "
+        "__cuda=13.0\n- cuda12 needs __cuda=12.0, __archspec=1=x86_64_v3\n- linux-64 needs __glibc=2.28"))
         << taken({old, v2});
     // A single platform is used whatever its name is.
     const auto one =
@@ -508,22 +504,18 @@ TEST(PixiLock, WhatCannotBeTakenExactlyIsRefused) {
         return locked ? std::string("taken") : to_string(locked.error());
     };
     const std::string lock = pixi_locks().at("6");
-    EXPECT_NE(
-        refusal(replaced(lock, "#" + std::string(commit), "")).find(":12: the lock has no commit for 'demo'"),
-        std::string::npos);
-    EXPECT_NE(
+    EXPECT_TRUE(refusal(replaced(lock, "#" + std::string(commit), ""))
+                    .contains(":12: the lock has no commit for 'demo'"));
+    EXPECT_TRUE(
         refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda", "- conda: ./project"))
-            .find(":10: this package must be built from source"),
-        std::string::npos);
-    EXPECT_NE(refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda",
-                               "- conda_source: p[1] @ ."))
-                  .find(":10: this package must be built from source"),
-              std::string::npos);
-    EXPECT_NE(refusal(lock.substr(0, lock.find("- pypi: https://y.org/six", lock.find("\npackages:"))))
-                  .find(":11: this package is missing in the lock file's `packages:`"),
-              std::string::npos);
-    EXPECT_NE(refusal(replaced(lock, "git+https", "hg+https")).find(":12: unsupported kind of repository"),
-              std::string::npos);
+            .contains(":10: this package must be built from source"));
+    EXPECT_TRUE(refusal(replaced(lock, "- conda: https://x.org/c/linux-64/a-1.0-h0_0.conda",
+                                 "- conda_source: p[1] @ ."))
+                    .contains(":10: this package must be built from source"));
+    EXPECT_TRUE(refusal(lock.substr(0, lock.find("- pypi: https://y.org/six", lock.find("\npackages:"))))
+                    .contains(":11: this package is missing in the lock file's `packages:`"));
+    EXPECT_TRUE(
+        refusal(replaced(lock, "git+https", "hg+https")).contains(":12: unsupported kind of repository"));
 }
 
 TEST(CondaLock, CategoriesAreTakenWhenTheyAreAskedFor) {

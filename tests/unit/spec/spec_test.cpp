@@ -3,7 +3,6 @@
 #include "spec/spec.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
