@@ -86,10 +86,11 @@ struct Progress {
 };
 
 struct Observer {
-    std::function<void(const Progress&)> progress; ///< several times a second
-    std::function<bool()> cancelled; ///< asked several times a second, from the calling thread; true ends all
+    std::function<void(const Progress&)> progress = {}; ///< several times a second
+    std::function<bool()> cancelled =
+        {}; ///< asked several times a second, from the calling thread; true ends all
     /// Called when each request ends, successfully or not. An error replaces the result and ends all others.
-    std::function<Status(std::size_t index, const Result<Response>& result)> finished;
+    std::function<Status(std::size_t index, const Result<Response>& result)> finished = {};
 };
 
 /// Fetches all in parallel; returns when each has succeeded or finally failed, in the order of `requests`. An

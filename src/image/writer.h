@@ -34,12 +34,13 @@ std::string compression_forms();
 Result<std::uint32_t> parse_block_size(std::string_view text);
 
 struct WriterOptions {
-    Compression compression;
+    Compression compression = {};
     std::uint32_t block_size = 128U << 10U; ///< 1 MiB blocks triple the bytes that a cold import decompresses
     unsigned jobs = 1;                      ///< compressing threads
     std::uint64_t memory = 256U << 20U;     ///< most bytes of blocks in flight
-    std::optional<std::uint32_t> source_date_epoch; ///< later times become this one; the image's own time
-    mode_t directory_mode = 0755;                   ///< of parents that are never added themselves
+    std::optional<std::uint32_t> source_date_epoch =
+        {};                       ///< later times become this one; the image's own time
+    mode_t directory_mode = 0755; ///< of parents that are never added themselves
 };
 
 /// Permissions and time of an entry. In the image, root owns everything: the server shows the user as owner.

@@ -50,8 +50,8 @@ struct InstallRequest {
     Target target;
     std::filesystem::path requirements;
     std::filesystem::path working_directory; ///< local paths in the file are relative to it
-    std::filesystem::path constraints;       ///< a constraints file; may be empty
-    std::filesystem::path report;            ///< for pip: the report file to write; may be empty
+    std::filesystem::path constraints = {};  ///< a constraints file; may be empty
+    std::filesystem::path report = {};       ///< for pip: the report file to write; may be empty
     bool dependencies = true;                ///< also install dependencies that are not listed
     bool verified = false;                   ///< require a checksum for each requirement
 };

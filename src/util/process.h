@@ -13,13 +13,14 @@
 namespace containerize {
 
 struct Command {
-    std::vector<std::string> argv;           ///< argv[0] without '/' is looked up on PATH of `environment`
-    std::optional<Environment> environment;  ///< the whole environment; the caller's own if absent
-    std::filesystem::path working_directory; ///< empty: the caller's
+    std::vector<std::string> argv; ///< argv[0] without '/' is looked up on PATH of `environment`
+    std::optional<Environment> environment = {};  ///< the whole environment; the caller's own if absent
+    std::filesystem::path working_directory = {}; ///< empty: the caller's
     /// Called in the child between fork and exec, such as to join a namespace; must be async-signal-safe.
     /// Returns 0 or an errno.
-    std::function<int()> in_child;
-    std::function<void(std::string_view)> on_line; ///< each line of stdout and stderr, without its newline
+    std::function<int()> in_child = {};
+    std::function<void(std::string_view)> on_line =
+        {}; ///< each line of stdout and stderr, without its newline
 };
 
 struct Outcome {

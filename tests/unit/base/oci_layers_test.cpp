@@ -1,5 +1,6 @@
 // Layers are merged into the tree that they describe; the message about a hostile one names it.
 #include "base/oci_layers.h"
+#include "good.h"
 #include "image/layers.h"
 #include "image/writer.h"
 #include "temporary.h"
@@ -135,7 +136,7 @@ protected:
     /// The paths of the merged image with their content or type. The top layer is last, as in manifests.
     std::map<std::string, std::string> merged(const std::vector<std::vector<Item>>& layers,
                                               std::uint64_t limit = 1U << 30U) {
-        const auto path = place.path() / ("image" + std::to_string(++made));
+        const auto path = place / ("image" + std::to_string(++made));
         auto writer = image::Writer::create(path, {});
         LayerMerge merge(*writer, limit);
         Status done;
@@ -272,15 +273,12 @@ TEST_F(Layers, WhatMeansNothingInAnImageIsLeftOutAndCounted) {
     EXPECT_EQ(left_out.devices, 3U);
     EXPECT_EQ(left_out.capabilities, 1U);
     EXPECT_EQ(left_out.attributes, 2U);
-    auto image = image::open_layers(std::vector{place.path() / "image1"});
-    ASSERT_TRUE(image);
-    const auto reference = (*image)->find("f");
-    ASSERT_TRUE(reference);
-    EXPECT_EQ((*image)->inode(*reference)->mode & 07777U, 04755U);
-    const auto xattrs = (*image)->xattrs(*reference);
-    ASSERT_TRUE(xattrs);
-    ASSERT_EQ(xattrs->size(), 1U);
-    EXPECT_EQ(xattrs->front().name, "user.mine");
+    auto image = test::good(image::open_layers(std::vector{place / "image1"}));
+    const auto reference = test::good(image->find("f"));
+    EXPECT_EQ(image->inode(reference)->mode & 07777U, 04755U);
+    const auto xattrs = test::good(image->xattrs(reference));
+    ASSERT_EQ(xattrs.size(), 1U);
+    EXPECT_EQ(xattrs.front().name, "user.mine");
 }
 
 TEST_F(Layers, NamesMayBeAnyBytes) {
@@ -309,12 +307,11 @@ TEST_F(Layers, HostileEntriesAreNamed) {
     EXPECT_EQ(refused({directory("d"), hardlink("l", "d")}),
               "layer 1: the entry 'l' is a hard link to a directory");
     EXPECT_TRUE(refused({file(std::string(5000, 'p'), "x")}).contains("points outside"));
-    auto writer = image::Writer::create(place.path() / "image", {});
+    auto writer = image::Writer::create(place / "image", {});
     LayerMerge merge(*writer, 1U << 30U);
-    const auto huge = merge.add(layer_of(terabyte("huge"), "layer"));
-    ASSERT_FALSE(huge);
-    EXPECT_EQ(huge.error().why, "the entry 'huge' has a declared size of 1.1 TB, and the limit for an image "
-                                "is 1.1 GB (`base_limit` in the configuration)");
+    EXPECT_EQ(test::error_of(merge.add(layer_of(terabyte("huge"), "layer"))).why,
+              "the entry 'huge' has a declared size of 1.1 TB, and the limit for an image "
+              "is 1.1 GB (`base_limit` in the configuration)");
 }
 
 TEST_F(Layers, AllTogetherHaveALimit) {
@@ -329,7 +326,7 @@ TEST_F(Layers, AllTogetherHaveALimit) {
 TEST_F(Layers, AreDecompressedAndVerified) {
     const auto plain = tar({file("a", std::string(100000, 'x'))});
     const auto read = [&](const std::string& bytes, const std::string& digest, const std::string& diff_id) {
-        const auto path = place.path() / ("image" + std::to_string(++made));
+        const auto path = place / ("image" + std::to_string(++made));
         auto writer = image::Writer::create(path, {});
         LayerMerge merge(*writer, 1U << 30U);
         const auto done = merge.add(layer_of(bytes, "layer", digest, diff_id));

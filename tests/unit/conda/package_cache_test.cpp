@@ -43,8 +43,8 @@ bool is_writable_by_others(const fs::path& path) {
 
 class FetchPackages : public testing::Test {
 protected:
-    FetchPackages() : server(directory.path() / "served"), config(Config::defaults()) {
-        options.cache = directory.path() / "cache";
+    FetchPackages() : server(directory / "served"), config(Config::defaults()) {
+        options.cache = directory / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
     }
     /// Adds a package to the channel and returns its record.
@@ -243,23 +243,23 @@ TEST_F(FetchPackages, CondasOwnCachesAreReadAndNeverWritten) {
     directory.write("pkgs/http/127.0.0.1:" + server.port() + "/channel/noarch/nested-1.0-0.conda",
                     contents[nested.file_name]);
     const auto bad = directory.write("pkgs/damaged-1.0-0.conda", "x");
-    config.pkgs_dirs = {directory.path() / "pkgs", "/nowhere"};
+    config.pkgs_dirs = {directory / "pkgs", "/nowhere"};
     expect_good({flat, nested, damaged});
     EXPECT_EQ(server.seen().size(), 1U);
     EXPECT_EQ(read_file(bad).value(), "x");
     EXPECT_EQ(entries(), 1U);
-    EXPECT_EQ(fetch({flat}).value().front().path, directory.path() / "pkgs/flat-1.0-0.conda");
+    EXPECT_EQ(fetch({flat}).value().front().path, directory / "pkgs/flat-1.0-0.conda");
 }
 
 TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     auto record = package("p");
-    record.channel = "file://" + (directory.path() / "served/channel").string();
+    record.channel = "file://" + (directory / "served/channel").string();
     record.url = record.channel + "/noarch/" + record.file_name;
-    EXPECT_EQ(fetch({record}).value().front().path, directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_EQ(fetch({record}).value().front().path, directory / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(entries(), 0U);
     directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
     EXPECT_TRUE(message({record}).contains("its checksum is wrong"));
-    fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    fs::remove(directory / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(message({record}), record.url + ": cannot download: the file does not exist or cannot be read");
 }
 
@@ -272,9 +272,9 @@ TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
     EXPECT_FALSE(is_writable_by_others(path)) << "its place has a file of our own now";
 
     auto local = package("local");
-    local.channel = "file://" + (directory.path() / "served/channel").string();
+    local.channel = "file://" + (directory / "served/channel").string();
     local.url = local.channel + "/noarch/" + local.file_name;
-    fs::permissions(directory.path() / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
+    fs::permissions(directory / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
                     fs::perm_options::add);
     EXPECT_TRUE(fetch({local}).value().front().path.native().starts_with(options.cache.native()));
     expect_good({local});
@@ -362,7 +362,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
     fs::permissions(directory.path(), fs::perms(0755));
     const auto here = package("here");
     const auto there = package("there");
-    options.cache = directory.path() / "shared";
+    options.cache = directory / "shared";
     fs::create_directory(options.cache);
     fs::permissions(options.cache, fs::perms(01777));
     const auto fetched = [&](const std::vector<PackageRecord>& records) -> std::string {
@@ -403,7 +403,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
               "2");
     EXPECT_TRUE(fs::exists(of_one));
     // A cache in which only one user writes keeps the permissions of the umask.
-    options.cache = directory.path() / "private";
+    options.cache = directory / "private";
     fs::create_directory(options.cache);
     ASSERT_EQ(chown(options.cache.c_str(), one, one), 0);
     EXPECT_EQ(test::as_user(one, 022, [&] { return fetched({here}); }), "good ");
@@ -443,7 +443,7 @@ TEST_F(FetchPackages, InfoAndClean) {
 
 TEST(CacheDirectory, Places) {
     const TemporaryDirectory directory;
-    const auto at = [&](const char* name) { return (directory.path() / name).string(); };
+    const auto at = [&](const char* name) { return (directory / name).string(); };
     Environment environment = {{"HOME", at("home")}, {"TMPDIR", at("tmp")}};
     fs::create_directories(at("home"));
     fs::create_directories(at("tmp"));
@@ -463,7 +463,7 @@ TEST(CacheDirectory, Places) {
 
     // The home cannot be written to.
     environment = {{"HOME", at("file")}, {"TMPDIR", at("tmp")}};
-    const auto own = directory.path() / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
+    const auto own = directory / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
     EXPECT_EQ(cache_directory(environment).value(), own);
     EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
     // A directory that others can enter is not used.

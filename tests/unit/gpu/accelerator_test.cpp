@@ -1,3 +1,4 @@
+#include "good.h"
 #include "gpu/accelerator.h"
 #include "gpu/fit.h"
 #include "gpu/host_tree.h"
@@ -231,11 +232,10 @@ TEST(LayersView, ReadsAnImageAsItWouldADirectory) {
                       std::string(3U << 20U, 'x') + " sm_80 sm_90");
     environment.link("lib64", "lib");
     const test::TemporaryDirectory place;
-    const std::array images = {place.path() / "env.sqfs"};
+    const std::array images = {place / "env.sqfs"};
     ASSERT_TRUE(image::write_tree(environment.path(), images[0], {}, 022));
-    const auto layers = image::open_layers(images);
-    ASSERT_TRUE(layers) << to_string(layers.error());
-    const LayersView view(**layers);
+    const auto layers = test::good(image::open_layers(images));
+    const LayersView view(*layers);
     const DirectoryView directory(environment.path());
     EXPECT_EQ(view.list("/"), directory.list("/"));
     EXPECT_EQ(view.resolve("/lib64/python3.12"), "/lib/python3.12");

@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/control_message.h"
 #include "launch/engine.h"
 
@@ -10,9 +11,8 @@ namespace {
 
 TEST(Engine, NamesAreReadAsTheyAreWritten) {
     for (const auto engine : {Engine::automatic, Engine::native, Engine::apptainer, Engine::singularity}) {
-        const auto read = parse_engine(to_text(engine));
-        ASSERT_TRUE(read);
-        EXPECT_EQ(*read, engine);
+        const auto read = test::good(parse_engine(to_text(engine)));
+        EXPECT_EQ(read, engine);
     }
     EXPECT_EQ(to_text(Engine::automatic), "auto");
 }

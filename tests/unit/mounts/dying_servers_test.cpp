@@ -82,7 +82,7 @@ protected:
         directory_.write("tree/good", "good");
         image::WriterOptions options;
         options.compression.compressor = image::Compressor::none;
-        ASSERT_TRUE(image::write_tree(directory_.path() / "tree", image_, options, 022));
+        ASSERT_TRUE(image::write_tree(directory_ / "tree", image_, options, 022));
         fs::create_directory(point_);
     }
 
@@ -132,7 +132,7 @@ protected:
     }
 
     TemporaryDirectory directory_;
-    fs::path image_ = directory_.path() / "image", point_ = directory_.path() / "point";
+    fs::path image_ = directory_ / "image", point_ = directory_ / "point";
     unsigned deaths_ = 0;
     Status kept_;
 };
