@@ -33,7 +33,7 @@ std::string compression_forms();
 Result<std::uint32_t> parse_block_size(std::string_view text);
 
 struct WriterOptions {
-    Compression compression;
+    Compression compression = {};
     std::uint32_t block_size = 128U << 10U; ///< 1 MiB blocks triple the bytes that a cold import decompresses
     unsigned jobs = 1;                      ///< compressing threads
     std::uint64_t memory = 256U << 20U;     ///< most bytes of blocks in flight

@@ -25,8 +25,8 @@ inline constexpr const char* own_directory = "/.containerize";
 struct RootRequest {
     manifest::Base base; ///< its file is absolute
     /// Directories and files that must be visible at their own paths whatever the base is: the installation.
-    std::vector<std::string> needed;
-    std::vector<manifest::Bind> binds;            ///< as requested; later ones go over earlier ones
+    std::vector<std::string> needed = {};
+    std::vector<manifest::Bind> binds = {};       ///< as requested; later ones go over earlier ones
     std::vector<manifest::Bind> offered = {};     ///< the same, but a failure is only noted
     std::string user = {}, home = {}, shell = {}; ///< the caller's, for a base that does not know the user
     std::function<gpu::Injection(const image::TreeView&)> inject = {}; ///< finds its drivers; may be empty

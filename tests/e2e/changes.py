@@ -165,10 +165,7 @@ class Change(Case):
         self.restore()
 
     def restore(self):
-        shutil.rmtree(self.installation.prefix)
-        shutil.copytree(self.backup, self.installation.prefix, symlinks=True)
-        for path in [self.installation.prefix, *self.installation.prefix.rglob("*")]:
-            os.chown(path, self.user.uid, self.user.uid, follow_symlinks=False)
+        self.installation.restore(self.backup)
         self.count = 0
 
     def seen(self):

@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -39,6 +43,13 @@ class Installation:
     def manifest(self):
         return json.loads((self.prefix / "containerize.json").read_text())
 
+    def restore(self, backup):
+        """Puts a backup copy in the place of the installation."""
+        shutil.rmtree(self.prefix)
+        shutil.copytree(backup, self.prefix, symlinks=True)
+        for path in [self.prefix, *self.prefix.rglob("*")]:
+            os.chown(path, self.user.uid, self.user.uid, follow_symlinks=False)
+
     def images(self):
         """The image files of all states. Checks that their digests match the manifests. A state without a manifest of its own does not
         count, or is the current one."""
@@ -49,6 +60,17 @@ class Installation:
                 assert hashlib.sha256((self.prefix / image["file"]).read_bytes()).hexdigest() == image["sha256"]
                 files.add(image["file"])
         return files
+
+
+@contextmanager
+def mounted_in_memory(place: Path, options="mode=1777"):
+    """A filesystem that is empty at first. Only root can mount it."""
+    place.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def staging_directories(user) -> list[str]:

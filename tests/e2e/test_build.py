@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, next_line
-from installation import staging_directories
+from installation import mounted_in_memory, staging_directories
 
 
 def new(user, tool, prefix, spec, *options, check=True, **more):
@@ -112,9 +112,8 @@ def test_umask_decides_who_may_read(user, tool, work, spec, only_python, umask, 
     assert modes and all((mode[7] == "r") == readable for mode in modes)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another group")
 def test_group_of_the_parent_is_inherited(user, tool, work, quick):
-    if os.getuid() != 0:
-        pytest.skip("only root can give a directory to another group")
     parent = work / "project"
     parent.mkdir()
     os.chown(parent, user.uid, 12345)
@@ -288,11 +287,8 @@ def test_failing_post_install(user, tool, work, quick):
 def tiny_disk(user, work):
     if os.getuid() != 0:
         pytest.skip("only root can mount a small filesystem")
-    disk = work / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=1777", "none", str(disk)], check=True)
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with mounted_in_memory(work / "disk", "size=3m,mode=1777") as disk:
+        yield disk
 
 
 def test_full_disk_at_the_prefix(user, tool, work, only_python, tiny_disk):

@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, eventually, next_line, unique_uid
-from test_session import HASH_TREE, resend_is_possible
+from test_session import HASH_TREE, assert_64_at_once_say_up, resend_is_possible
 
 AHEAD = {"CONTAINERIZE_PREFETCH": "on"}
 # Slow enough that programs start while the image is still being read ahead.
@@ -148,19 +147,7 @@ def test_images_on_a_slow_filesystem_are(user, env, sessions, stats, inspect, sl
 
 
 def test_64_ranks_that_come_while_it_is_read(user, env, sessions):
-    ready = threading.Barrier(64, timeout=60)
-    results = []
-
-    def start():
-        ready.wait()
-        results.append(python(user, env, IMPORTS, SLOW, check=False))
-
-    threads = [threading.Thread(target=start) for _ in range(64)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=400)  # longer than the limit of each program
-    assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
+    assert_64_at_once_say_up(lambda: python(user, env, IMPORTS, SLOW, check=False))
     assert len(sessions.servers()) == 1
 
 

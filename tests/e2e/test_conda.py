@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import CACHE, SOURCE, next_line
+from installation import mounted_in_memory
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -502,19 +503,13 @@ def test_pip_may_not_replace_what_conda_installed(build):
 
 
 @pytest.mark.parametrize("megabytes", [20, 40, 60])
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small filesystem")
 def test_a_full_staging_directory_is_named(build, work, megabytes):
     """Regardless of the stage of the build in which it fills up."""
-    if os.getuid() != 0:
-        pytest.skip("only root can mount a small filesystem")
-    disk = work / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=1777", "none", str(disk)], check=True)
-    try:
+    with mounted_in_memory(work / "disk", f"size={megabytes}m,mode=1777") as disk:
         error = build(build.spec(["python", "pip", "numpy"], more="  - pip:\n    - rich\n"), "--tmpdir", str(disk), check=False)
         assert error.returncode == 1 and f"{disk} is full. Free some space, or choose another directory with --tmpdir" in error.stderr, error.stderr
         assert not build.prefix.exists() and list(disk.glob("containerize-build*")) == []
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_lines_for_pip_are_checked_before_anything_is_installed(build):
@@ -597,9 +592,8 @@ def test_prefixes_that_are_hard(build):
     assert "the prefix is too long for this package" in error and "has room for 255 bytes" in error
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a ramfs")
 def test_a_filesystem_without_attributes_costs_time_only(build, user, without_fuse_overlayfs):
-    if os.getuid() != 0:
-        pytest.skip("only root can mount a ramfs")
     place = build.work / "ramfs"
     place.mkdir()
     subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)

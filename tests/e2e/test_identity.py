@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, HangingImage, Sessions, eventually, free_port, next_line, unique_uid
+from installation import mounted_in_memory
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 
@@ -52,14 +52,6 @@ def test_a_plan_that_is_lost_is_written_again(user, small, sessions, damage):
     assert plan.read_bytes() == before
 
 
-@contextmanager
-def small_filesystem(user, place):
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=256k,mode=0700,uid={user.uid},gid={user.entry.pw_gid}", "none", str(place)], check=True)
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
 def fill(directory: Path) -> Path:
     file = directory / "filler"
     with open(file, "wb", buffering=0) as filler:
@@ -72,7 +64,7 @@ def fill(directory: Path) -> Path:
 
 @as_root
 def test_a_full_filesystem_ends_no_session(user, env, small, sessions, work):
-    with small_filesystem(user, work / "state") as state:
+    with mounted_in_memory(work / "state", f"size=256k,mode=0700,uid={user.uid},gid={user.entry.pw_gid}") as state:
         def start(installation):
             return user.run(f"{installation}/bin/python", "-c", "print('up')", check=False, env={"XDG_RUNTIME_DIR": str(state)})
 
@@ -234,9 +226,8 @@ def run_directory():
     """An empty /run/containerize, visible only to this test file."""
     path = Path("/run/containerize")
     path.mkdir(mode=0o700, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700", "none", str(path)], check=True)
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
+    with mounted_in_memory(path, "mode=0700"):
+        yield path
 
 
 @as_root

@@ -146,10 +146,9 @@ def test_umask_and_priority_are_kept(user, env):
     assert done.stdout == "0o27 5\n"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can choose a group")
 def test_another_group(user, env, work):
     """As after newgrp: the session of the first group does not map the second one."""
-    if os.getuid() != 0:
-        pytest.skip("only root can choose a group")
     user.run(f"{env}/bin/python", "-c", "pass")
     code = "import os; open('f', 'w'); os.chown('f', -1, os.getgid()); print(os.getgid(), os.stat('f').st_gid)"
     done = user.run(f"{env}/bin/python", "-c", code, group=4, extra_groups=[user.uid], cwd=work)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import HangingImage, eventually, next_line
+from installation import mounted_in_memory
 
 HASH_TREE = """
 import hashlib, os, sys
@@ -34,13 +35,13 @@ def no_session_before(sessions):
     sessions.kill_all()
 
 
-def test_64_cold_starts_at_once(user, env, sessions):
+def assert_64_at_once_say_up(launch):
     ready = threading.Barrier(64, timeout=60)
     results = []
 
     def start():
         ready.wait()
-        results.append(user.run(f"{env}/bin/python", "-c", "import json; print('up')", check=False))
+        results.append(launch())
 
     threads = [threading.Thread(target=start) for _ in range(64)]
     for thread in threads:
@@ -48,15 +49,22 @@ def test_64_cold_starts_at_once(user, env, sessions):
     for thread in threads:
         thread.join(timeout=400)  # longer than the limit of each program
     assert [(done.returncode, done.stdout, done.stderr) for done in results] == [(0, "up\n", "")] * 64
+
+
+def test_64_cold_starts_at_once(user, env, sessions):
+    assert_64_at_once_say_up(lambda: user.run(f"{env}/bin/python", "-c", "import json; print('up')", check=False))
     assert len(sessions.supervisors()) == 1
     assert len(sessions.servers()) == 1
     log = next(sessions.state.glob("v*-*/log")).read_text()
     assert log.count("started with") == 1
 
 
+def linux_is_at_least(*version):
+    return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= version
+
+
 def resend_is_possible():
-    major, minor = os.uname().release.split(".")[:2]
-    return (int(major), int(minor.split("-")[0])) >= (6, 9)
+    return linux_is_at_least(6, 9)
 
 
 @pytest.mark.skipif(not resend_is_possible(), reason="a killed server can be replaced from Linux 6.9 on")
@@ -225,9 +233,8 @@ def test_files_beside_the_state_directory_stay(user, small, work):
     assert {entry.name for entry in runtime.iterdir()} == names | {"containerize"}
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a directory for somebody else")
 def test_planted_state_directory_is_not_used(user, env, sessions):
-    if os.getuid() != 0:
-        pytest.skip("only root can make a directory for somebody else")
     state = sessions.state
     aside = state.with_name("aside-" + state.name)
     state.rename(aside)
@@ -265,9 +272,8 @@ def test_moved_installation(user, make, place, tool, sessions):
     original.rmdir() if original.exists() else None
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a directory for somebody else")
 def test_moved_from_where_the_user_may_not_look(user, small, work):
-    if os.getuid() != 0:
-        pytest.skip("only root can make a directory for somebody else")
     private = work / "home of another"
     private.mkdir(mode=0o700)
     installation = user.copy(small, work / "moved", private / "env")
@@ -333,20 +339,14 @@ def test_another_installation_where_one_was_moved_away(user, small, work):
     assert user.run(f"{first}/bin/python", "-c", "print(10)").stdout == "10\n"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a filesystem")
 def test_installation_on_a_filesystem_that_was_mounted_later(user, env, small, work, sessions):
-    if os.getuid() != 0:
-        pytest.skip("only root can mount a filesystem")
     user.run(f"{env}/bin/python", "-c", "pass")
-    disk = work / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", str(disk)], check=True)
-    try:
+    with mounted_in_memory(work / "disk") as disk:
         late = user.copy(small, disk / "env", disk / "env")
         assert user.run(f"{late}/bin/python", "-c", "import six; print(8)").stdout == "8\n"
         assert user.run(f"{env}/bin/python", "-c", "import numpy; print(9)").stdout == "9\n"
-    finally:
         sessions.kill_all()
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_corrupt_image_is_refused(user, small, work):
@@ -392,17 +392,11 @@ print(filesystem.f_blocks * filesystem.f_frsize, filesystem.f_bfree)
     assert 0 < size - (env / "env.sqfs").stat().st_size < 2 << 20 and free == 0
 
 
-def overlays_are_possible():
-    """Users can mount overlays from Linux 5.11 on."""
-    return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 11)
-
-
+@pytest.mark.skipif(os.getuid() != 0, reason="tracing a server needs root")
 def test_warm_import_asks_the_server_for_nothing(user, env, sessions, work):
     """Without an overlay, Python asks by an ioctl for each file whether it is a terminal."""
-    if os.getuid() != 0:
-        pytest.skip("tracing a server needs root")
     python = [f"{env}/bin/python", "-c", "import numpy, requests"]
-    allowed = set() if overlays_are_possible() else {39}
+    allowed = set() if linux_is_at_least(5, 11) else {39}  # from then on users can mount overlays
     # The kernel may drop pages from its cache at any time and reads them again, so only one of three imports has to be completely warm.
     for _ in range(3):
         user.run(*python)

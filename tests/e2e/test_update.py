@@ -16,11 +16,9 @@ from installation import Installation, staging_directories
 def installed(user, tool, work, made):
     """A fresh copy of one installation, at the path for which it was built."""
     prefix, backup = made
-    shutil.rmtree(prefix)
-    shutil.copytree(backup, prefix, symlinks=True)
-    for path in [prefix, *prefix.rglob("*")]:
-        os.chown(path, user.uid, user.uid, follow_symlinks=False)
-    return Installation(user, tool, prefix)
+    installation = Installation(user, tool, prefix)
+    installation.restore(backup)
+    return installation
 
 
 def test_updates_add_up(installed, user, work):

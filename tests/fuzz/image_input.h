@@ -6,7 +6,6 @@
 #include "harness.h"
 #include "image/layers.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -25,7 +24,7 @@ class HttpServer {
 public:
     /// Serves the files below `directory`, by TLS if there is a certificate (PEM, with its key).
     explicit HttpServer(const fs::path& directory, const fs::path& certificate = {})
-        : scheme_(certificate.empty() ? "http" : "https"), log_(log_directory_.path() / "log") {
+        : scheme_(certificate.empty() ? "http" : "https"), log_(log_directory_ / "log") {
         int in[2];
         int out[2];
         if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");

@@ -24,6 +24,7 @@ public:
     ~TemporaryDirectory() { [[maybe_unused]] const auto removed = remove_tree(path_); }
 
     [[nodiscard]] const fs::path& path() const { return path_; }
+    [[nodiscard]] fs::path operator/(const fs::path& name) const { return path_ / name; }
 
     /// Writes a file and creates missing directories; returns its path.
     fs::path write(const fs::path& name, std::string_view content) const {

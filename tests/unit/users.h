@@ -1,4 +1,4 @@
-// Runs code as another user, which needs root.
+// Runs code in another process, also as another user, which needs root.
 #pragma once
 
 #include "core/fd.h"
@@ -12,15 +12,13 @@
 
 namespace containerize::test {
 
-/// Returns what `work` returns in a process of that user with that umask.
+/// Returns what `work` returns in a process of its own.
 template<class Work>
-std::string as_user(uid_t user, mode_t mask, const Work& work) {
+std::string in_process(const Work& work) {
     int ends[2];
     if (pipe(ends) != 0) return "no pipe";
     const pid_t child = fork();
     if (child == 0) {
-        umask(mask);
-        if (setgroups(0, nullptr) != 0 || setgid(user) != 0 || setuid(user) != 0) _exit(1);
         const std::string text = work();
         const bool told = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
         _exit(told ? 0 : 1);
@@ -34,6 +32,16 @@ std::string as_user(uid_t user, mode_t mask, const Work& work) {
     int status = 0;
     waitpid(child, &status, 0);
     return status == 0 ? text : "the process failed: " + std::to_string(status);
+}
+
+/// The same, of that user and with that umask.
+template<class Work>
+std::string as_user(uid_t user, mode_t mask, const Work& work) {
+    return in_process([&] {
+        umask(mask);
+        if (setgroups(0, nullptr) != 0 || setgid(user) != 0 || setuid(user) != 0) _exit(1);
+        return work();
+    });
 }
 
 } // namespace containerize::test

@@ -5,13 +5,12 @@
 #include "base/registry.h"
 #include "base/registry_logins.h"
 #include "base/sif.h"
+#include "good.h"
 #include "temporary.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
-#include <elf.h>
 #include <gtest/gtest.h>
 
 namespace containerize::base {
@@ -59,10 +58,9 @@ TEST(References, NameLocalThings) {
     EXPECT_EQ(parse_reference(place + "/b.sqfs")->kind, Kind::squashfs);
     EXPECT_EQ(parse_reference(place)->kind, Kind::directory);
     EXPECT_EQ(parse_reference("docker-archive:" + place + "/c.tar:name:tag")->tag, "name:tag");
-    const auto layout = parse_reference("oci:" + place + "/layout:v1");
-    ASSERT_TRUE(layout);
-    EXPECT_EQ(layout->path, directory.path() / "layout");
-    EXPECT_EQ(layout->tag, "v1");
+    const auto layout = test::good(parse_reference("oci:" + place + "/layout:v1"));
+    EXPECT_EQ(layout.path, directory / "layout");
+    EXPECT_EQ(layout.tag, "v1");
     EXPECT_FALSE(parse_reference("oci:" + place + "/c.tar"));
     EXPECT_FALSE(parse_reference("oci-archive:" + place));
 }
@@ -145,9 +143,9 @@ TEST_F(Logins, DamagedFilesAreNamedWithoutTheirSecrets) {
         place.write(".docker/config.json", content);
         const auto answer = login("reg.org");
         EXPECT_TRUE(answer.starts_with("refused")) << content;
-        EXPECT_NE(answer.find("config.json"), std::string::npos) << answer;
-        if (content.find("..") == std::string::npos) {
-            EXPECT_EQ(answer.find("hunter2"), std::string::npos) << answer;
+        EXPECT_TRUE(answer.contains("config.json")) << answer;
+        if (!content.contains("..")) {
+            EXPECT_FALSE(answer.contains("hunter2")) << answer;
         }
     }
 }
@@ -161,14 +159,10 @@ TEST(Documents, ChooseThisArchitecture) {
         other_digest + R"(", "size": 1, "platform": {"os": "unknown", "architecture": "unknown"}},
         {"mediaType": "x", "digest": ")" +
         good_digest + R"(", "size": 2, "platform": {"os": "linux", "architecture": "amd64"}}]})";
-    const auto document = parse_document(index, "here");
-    ASSERT_TRUE(document) << to_string(document.error());
-    const auto chosen = choose(document->index, "amd64", {}, "here");
-    ASSERT_TRUE(chosen);
-    EXPECT_EQ(chosen->digest, good_digest);
-    const auto none = choose(document->index, "riscv64", {}, "here");
-    ASSERT_FALSE(none);
-    EXPECT_EQ(to_string(none.error()),
+    const auto document = test::good(parse_document(index, "here"));
+    const auto chosen = test::good(choose(document.index, "amd64", {}, "here"));
+    EXPECT_EQ(chosen.digest, good_digest);
+    EXPECT_EQ(to_string(test::error_of(choose(document.index, "riscv64", {}, "here"))),
               "here: there is no image for linux/riscv64: available images: linux/amd64, linux/s390");
 }
 
@@ -182,15 +176,13 @@ TEST(Documents, AreRefused) {
                R"(", "size": 1}, "layers": [)" + layers + "]}";
     };
     EXPECT_EQ(why(manifest("")), "accepted");
-    EXPECT_NE(why("{").find("damaged"), std::string::npos);
-    EXPECT_NE(why("[]").find("damaged"), std::string::npos);
-    EXPECT_NE(why("{}").find("lists no layers"), std::string::npos);
-    EXPECT_NE(why(R"({"schemaVersion": 1, "layers": []})").find("Docker's format 1"), std::string::npos);
-    EXPECT_NE(
-        why(manifest(R"({"digest": "sha256:../../etc/passwd", "size": 1})")).find("is not a SHA-256 digest"),
-        std::string::npos);
-    EXPECT_NE(why(manifest(R"({"digest": ")" + good_digest + R"(", "size": -1})")).find("the size of"),
-              std::string::npos);
+    EXPECT_TRUE(why("{").contains("damaged"));
+    EXPECT_TRUE(why("[]").contains("damaged"));
+    EXPECT_TRUE(why("{}").contains("lists no layers"));
+    EXPECT_TRUE(why(R"({"schemaVersion": 1, "layers": []})").contains("Docker's format 1"));
+    EXPECT_TRUE(why(manifest(R"({"digest": "sha256:../../etc/passwd", "size": 1})"))
+                    .contains("is not a SHA-256 digest"));
+    EXPECT_TRUE(why(manifest(R"({"digest": ")" + good_digest + R"(", "size": -1})")).contains("the size of"));
     std::string many;
     for (int i = 0; i < 20000; ++i)
         many += (i > 0 ? "," : "") + (R"({"digest": ")" + good_digest + R"(", "size": 1})");
@@ -205,10 +197,9 @@ TEST(Documents, AreRefused) {
         index[i].platform = {
             .os = "plan9", .architecture = std::to_string(i) + long_text.substr(0, 1000), .variant = {}};
     EXPECT_LT(to_string(choose(index, "amd64", "", "here").error()).size(), 10'000U);
-    const auto config = parse_config(
-        R"({"architecture": "amd64", "config": {"Env": ["A=b", "=x", 7, "none"], "Cmd": null}})", "here");
-    ASSERT_TRUE(config);
-    EXPECT_EQ(config->environment, std::vector<std::string>{"A=b"});
+    const auto config = test::good(parse_config(
+        R"({"architecture": "amd64", "config": {"Env": ["A=b", "=x", 7, "none"], "Cmd": null}})", "here"));
+    EXPECT_EQ(config.environment, std::vector<std::string>{"A=b"});
 }
 
 /// A file with one primary partition and an OCI configuration, as written by Apptainer.
@@ -243,13 +234,12 @@ std::string sif_file(std::int32_t filesystem, const std::string& architecture, s
 
 TEST(SifFiles, TellWhereTheRootIs) {
     const TemporaryDirectory directory;
-    const auto image = read_sif(directory.write("a.sif", sif_file(1, "02", 100)));
-    ASSERT_TRUE(image) << to_string(image.error());
-    EXPECT_EQ(image->offset, 4096U);
-    EXPECT_EQ(image->size, 100U);
-    EXPECT_EQ(image->architecture, "amd64");
-    ASSERT_TRUE(image->config);
-    EXPECT_EQ(image->config->environment, std::vector<std::string>{"A=b"});
+    const auto image = test::good(read_sif(directory.write("a.sif", sif_file(1, "02", 100))));
+    EXPECT_EQ(image.offset, 4096U);
+    EXPECT_EQ(image.size, 100U);
+    EXPECT_EQ(image.architecture, "amd64");
+    ASSERT_TRUE(image.config);
+    EXPECT_EQ(image.config->environment, std::vector<std::string>{"A=b"});
 }
 
 TEST(SifFiles, AreRefused) {
@@ -290,9 +280,8 @@ TEST(SifFiles, AConfigurationIsReadOnce) {
     const std::array<std::uint64_t, 3> table = {3, file.size(), 3 * size};
     std::memcpy(file.data() + 88, table.data(), sizeof table);
     file += config + second + partition;
-    const auto image = read_sif(directory.write("a.sif", file));
-    ASSERT_TRUE(image) << to_string(image.error());
-    EXPECT_EQ(image->config->environment, std::vector<std::string>{"A=b"});
+    const auto image = test::good(read_sif(directory.write("a.sif", file)));
+    EXPECT_EQ(image.config->environment, std::vector<std::string>{"A=b"});
 }
 
 TEST(SifFiles, ScriptsAreReadAsFarAsTheyArePlain) {

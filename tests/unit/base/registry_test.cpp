@@ -34,7 +34,7 @@ protected:
 
 TEST_F(Pull, FailuresAreToldInWordsOfImages) {
     directory.write("served/v2/image/blobs/sha256:" + std::string(64, '0'), "content");
-    const HttpServer server(directory.path() / "served");
+    const HttpServer server(directory / "served");
     const std::pair<std::string, std::string> expected[] = {
         {failure("127.0.0.1:" + server.port()), "do not match their checksums"},
         {failure("127.0.0.1:1"), "Behind a proxy, set https_proxy."},

@@ -192,21 +192,17 @@ TEST(Tree, ExplainsMistakes) {
         const Parsed parsed(line);
         ASSERT_TRUE(parsed.answer) << line;
         EXPECT_EQ(parsed.answer->code, 2) << line;
-        EXPECT_NE(parsed.answer->text.find(text), std::string::npos) << line << ": " << parsed.answer->text;
+        EXPECT_TRUE(parsed.answer->text.contains(text)) << line << ": " << parsed.answer->text;
     }
 }
 
 TEST(Tree, ShowsHelpAndVersion) {
-    EXPECT_TRUE(Parsed("containerize").answer->text.find("Usage: containerize [OPTIONS] [COMMAND]") !=
-                std::string::npos);
+    EXPECT_TRUE(Parsed("containerize").answer->text.contains("Usage: containerize [OPTIONS] [COMMAND]"));
     EXPECT_TRUE(Parsed("containerize --version").answer->text.starts_with("containerize "));
     EXPECT_TRUE(Parsed("containerize dev --help")
-                    .answer->text.find("containerize dev [OPTIONS] DIR [-- COMMAND ...]") !=
-                std::string::npos);
-    EXPECT_TRUE(Parsed("containerize cache --help").answer->text.find("first installation") ==
-                std::string::npos);
-    EXPECT_TRUE(Parsed("wrap-install").answer->text.find("usage: wrap-install [OPTIONS] dir") !=
-                std::string::npos);
+                    .answer->text.contains("containerize dev [OPTIONS] DIR [-- COMMAND ...]"));
+    EXPECT_FALSE(Parsed("containerize cache --help").answer->text.contains("first installation"));
+    EXPECT_TRUE(Parsed("wrap-install").answer->text.contains("usage: wrap-install [OPTIONS] dir"));
     EXPECT_FALSE(Parsed("containerize activate demo --help").answer->code);
 }
 
@@ -240,8 +236,7 @@ TEST(Tree, DescribesOptions) {
     EXPECT_EQ(option("new", "SPEC").offer, Offer::files);
     EXPECT_EQ(option("new", "--installer").choices, (Words{"auto", "pip", "uv"}));
     EXPECT_TRUE(option("new", "--bind").is_repeatable);
-    EXPECT_NE(option("job", "--site").description.find("or the variable CONTAINERIZE_SITE"),
-              std::string::npos);
+    EXPECT_TRUE(option("job", "--site").description.contains("or the variable CONTAINERIZE_SITE"));
     EXPECT_EQ(option("activate", "INSTALLATION").offer, Offer::installations);
     const auto kinds = option("job", "--kind").choices;
     EXPECT_TRUE(std::ranges::find(kinds, "torchrun") != kinds.end());

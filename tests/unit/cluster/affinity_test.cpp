@@ -28,7 +28,7 @@ TEST(Affinity, ReadsSetsOfCpus) {
 TEST(Affinity, OrdersCpusByMemoryNodeAndCore) {
     // Two NUMA nodes of two cores with two threads each; as in Linux, second threads are numbered last.
     const test::TemporaryDirectory root;
-    const auto system = root.path() / "sys/devices/system";
+    const auto system = root / "sys/devices/system";
     const auto write = [&](const std::string& file, const std::string& text) {
         std::filesystem::create_directories((system / file).parent_path());
         std::ofstream(system / file) << text << '\n';

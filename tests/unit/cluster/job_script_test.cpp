@@ -44,7 +44,7 @@ TEST(JobScript, IsMadeOfEachTemplate) {
         const auto script = fill_job_script(text, request(1, 2), find_site("generic", {}).value());
         ASSERT_TRUE(script) << entry.path() << ": " << to_string(script.error());
         EXPECT_TRUE(script->starts_with("#!/bin/bash\n")) << entry.path();
-        EXPECT_NE(script->find("#SBATCH --nodes=1\n"), std::string::npos) << entry.path();
+        EXPECT_TRUE(script->contains("#SBATCH --nodes=1\n")) << entry.path();
         kinds.insert(entry.path().stem());
     }
     for (const auto& default_one : {request(1, 0), request(1, 2), request(2, 0)})

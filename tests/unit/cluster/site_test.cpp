@@ -1,5 +1,6 @@
 #include "cluster/rank.h"
 #include "cluster/site.h"
+#include "good.h"
 #include "temporary.h"
 
 #include <array>
@@ -14,10 +15,9 @@ namespace {
 
 TEST(Site, ProfilesThatAreBuiltInAreGood) {
     for (const auto& name : site_names()) {
-        const auto site = find_site(name, {});
-        ASSERT_TRUE(site) << to_string(site.error());
-        EXPECT_EQ(site->name, name);
-        EXPECT_FALSE(site->description.empty());
+        const auto site = test::good(find_site(name, {}));
+        EXPECT_EQ(site.name, name);
+        EXPECT_FALSE(site.description.empty());
     }
 }
 
@@ -30,12 +30,11 @@ TEST(Site, IsRecognised) {
 
 TEST(Site, MayBeAFile) {
     const test::TemporaryDirectory directory;
-    const auto file = directory.path() / "site.yaml";
+    const auto file = directory / "site.yaml";
     std::ofstream(file) << "name: mine\ndescription: ours\nenvironment: {A: b}\naffinity: numa\n";
-    const auto site = find_site(file.string(), {});
-    ASSERT_TRUE(site) << to_string(site.error());
-    EXPECT_EQ(site->environment, (Settings{{"A", "b"}}));
-    EXPECT_TRUE(site->affinity.numa);
+    const auto site = test::good(find_site(file.string(), {}));
+    EXPECT_EQ(site.environment, (Settings{{"A", "b"}}));
+    EXPECT_TRUE(site.affinity.numa);
     EXPECT_FALSE(find_site("./missing.yaml", {}));
 }
 
@@ -105,9 +104,9 @@ TEST(Caches, AreOfTheUserAlone) {
 TEST(Caches, AreElsewhereWhereAnotherHasTheirName) {
     const test::TemporaryDirectory directory;
     const auto site = find_site("lumi", {}).value();
-    const auto taken = directory.path() / "taken";
-    const auto link = directory.path() / "link";
-    const auto free = directory.path() / "free";
+    const auto taken = directory / "taken";
+    const auto link = directory / "link";
+    const auto free = directory / "free";
     std::filesystem::create_directories(taken / "containerize-cache-1000");
     chmod((taken / "containerize-cache-1000").c_str(), 0777);
     std::filesystem::create_directories(link);

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "conda/channel.h"
 
@@ -222,15 +223,13 @@ TEST(ChooseChannels, TheSiteMayConsent) {
 
 TEST(ChooseChannels, OfPackages) {
     const auto config = Config();
-    const auto choice =
-        choose_channels(located({"conda-forge"}), located({"nvidia", "conda-forge"}), config, false);
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(urls(choice->channels), (Texts{forge, "https://conda.anaconda.org/nvidia"}));
-    const auto refused =
-        choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, false);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().fault, Fault::input);
-    EXPECT_EQ(to_string(refused.error()).substr(0, 90),
+    const auto choice = test::good(
+        choose_channels(located({"conda-forge"}), located({"nvidia", "conda-forge"}), config, false));
+    EXPECT_EQ(urls(choice.channels), (Texts{forge, "https://conda.anaconda.org/nvidia"}));
+    const auto refused = test::error_of(
+        choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, false));
+    EXPECT_EQ(refused.fault, Fault::input);
+    EXPECT_EQ(to_string(refused).substr(0, 90),
               "env.yml:7: 'pkgs/main', which a package specification names, is a channel of Anaconda: its");
     EXPECT_TRUE(choose_channels(located({"conda-forge"}), {{"pkgs/main", "env.yml:7"}}, config, true));
 }
@@ -253,10 +252,9 @@ TEST(ChooseChannels, OfLists) {
     Config config;
     const std::vector<Located> listed = {{"https://conda.anaconda.org/conda-forge", "list.txt"},
                                          {"https://repo.anaconda.com/pkgs/main", "list.txt"}};
-    const auto notes = check_listed_channels(listed, config);
-    ASSERT_TRUE(notes);
-    ASSERT_EQ(notes->size(), 1U);
-    EXPECT_TRUE(notes->front().starts_with("packages of pkgs/main come from Anaconda: its terms"));
+    const auto notes = test::good(check_listed_channels(listed, config));
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_TRUE(notes.front().starts_with("packages of pkgs/main come from Anaconda: its terms"));
     EXPECT_EQ(check_listed_channels({listed.front()}, config).value(), Texts{});
     config.denied_channels = {"conda-forge"};
     EXPECT_EQ(to_string(check_listed_channels(listed, config).error()),

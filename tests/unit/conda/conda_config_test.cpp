@@ -12,8 +12,8 @@ using test::TemporaryDirectory;
 class CondaConfig : public testing::Test {
 protected:
     CondaConfig() {
-        environment["HOME"] = (directory.path() / "home").string();
-        fs::create_directories(directory.path() / "home");
+        environment["HOME"] = (directory / "home").string();
+        fs::create_directories(directory / "home");
     }
     [[nodiscard]] Config read() const {
         auto config = read_config(environment, directory.path());
@@ -70,13 +70,13 @@ TEST_F(CondaConfig, LaterFilesWinAndTheirItemsComeFirst) {
                                      "custom_channels: {two: https://c}\n");
     directory.write("home/.mambarc", "channels: mamba\n");
     directory.write("rc", "channels: [named]\n");
-    environment["CONDARC"] = (directory.path() / "rc").string();
+    environment["CONDARC"] = (directory / "rc").string();
     environment["CONDA_CHANNELS"] = "first, second";
     const auto config = read();
     EXPECT_EQ(texts(config.channels),
               (Texts{"first", "second", "named", "mamba", "home", "common", "config", "site"}));
     EXPECT_EQ(config.channels[0].where, "CONDA_CHANNELS");
-    EXPECT_EQ(config.channels[4].where, (directory.path() / "home/.condarc:2").string());
+    EXPECT_EQ(config.channels[4].where, (directory / "home/.condarc:2").string());
     EXPECT_EQ(config.channel_priority, ChannelPriority::flexible);
     EXPECT_EQ(config.channel_alias, "https://late.example");
     EXPECT_TRUE(config.offline);
@@ -89,7 +89,7 @@ TEST_F(CondaConfig, LaterFilesWinAndTheirItemsComeFirst) {
 TEST_F(CondaConfig, PrefixesAreRead) {
     for (const char* place : {"root", "mamba", "other/base", "env", "xdg/conda"})
         directory.write(fs::path(place) / ".condarc", std::string("channels: ['") + place + "']\n");
-    const auto at = [&](const char* name) { return (directory.path() / name).string(); };
+    const auto at = [&](const char* name) { return (directory / name).string(); };
     environment["CONDA_ROOT"] = at("root");
     environment["MAMBA_ROOT_PREFIX"] = at("mamba");
     environment["CONDA_EXE"] = at("other/base/bin/conda");
@@ -135,11 +135,11 @@ TEST_F(CondaConfig, AllKeys) {
     EXPECT_EQ(config.http.proxies.at("http"), "http://me:pw@proxy:3128");
     EXPECT_EQ(config.http.proxies.at("https"), "http://p.example:8080/$UNSET${UNSET}");
     EXPECT_FALSE(config.http.proxies.contains("ftp"));
-    const auto pem = directory.path() / "home/ca.pem";
+    const auto pem = directory / "home/ca.pem";
     EXPECT_EQ(config.http.ca, pem);
     EXPECT_EQ(config.http.client_certificate, pem);
     EXPECT_EQ(config.http.client_key, pem);
-    EXPECT_EQ(config.pkgs_dirs, std::vector{directory.path() / "home/pkgs"});
+    EXPECT_EQ(config.pkgs_dirs, std::vector{directory / "home/pkgs"});
     EXPECT_EQ(texts(config.pinned_packages), (Texts{"numpy 1.26.*", "python=3.11"}));
     EXPECT_EQ(config.local_repodata_ttl, 600);
     EXPECT_EQ(config.http.stall_timeout, std::chrono::seconds(120));
@@ -193,10 +193,10 @@ TEST_F(CondaConfig, WhatIsNotSupportedIsWarnedOf) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(read().channels.size(), 1U);
     const auto shown = testing::internal::GetCapturedStderr();
-    EXPECT_NE(shown.find("home/.condarc:2: `use_only_tar_bz2` is not supported"), std::string::npos) << shown;
-    EXPECT_NE(shown.find("CONDA_SUBDIR: `subdir` is not supported"), std::string::npos) << shown;
-    EXPECT_EQ(shown.find("changeps1"), std::string::npos);
-    EXPECT_EQ(shown.find("channels"), std::string::npos);
+    EXPECT_TRUE(shown.contains("home/.condarc:2: `use_only_tar_bz2` is not supported")) << shown;
+    EXPECT_TRUE(shown.contains("CONDA_SUBDIR: `subdir` is not supported")) << shown;
+    EXPECT_FALSE(shown.contains("changeps1"));
+    EXPECT_FALSE(shown.contains("channels"));
 }
 
 TEST_F(CondaConfig, Mistakes) {
@@ -249,7 +249,7 @@ TEST_F(CondaConfig, Logins) {
     directory.write("home/.local/share/binstar/https%3A%2F%2Fapi.anaconda.org.token", "mine\n");
     directory.write(
         "home/.continuum/anaconda-client/tokens/https%3A%2F%2Frepo.anaconda.cloud%2Frepo%2F.token", "paid");
-    environment["RATTLER_AUTH_FILE"] = (directory.path() / "home/auth.json").string();
+    environment["RATTLER_AUTH_FILE"] = (directory / "home/auth.json").string();
     EXPECT_FALSE(read().tokens.contains("named.example")) << "as long as there is no such file";
     directory.write("home/auth.json",
                     R"({"named.example": {"CondaToken": "t3"}, "a.example": {"CondaToken": "t4"},
@@ -274,7 +274,7 @@ TEST_F(CondaConfig, Logins) {
     EXPECT_EQ(config.http.logins[1].user, "me");
     EXPECT_EQ(config.http.logins[1].password, "s3cret");
     EXPECT_EQ(config.http.logins[3].password, "p");
-    fs::remove(directory.path() / "home/.mamba/auth/authentication.json");
+    fs::remove(directory / "home/.mamba/auth/authentication.json");
     EXPECT_EQ(read().tokens.at("conda.anaconda.org"), "mine");
     condarc("add_anaconda_token: false\n");
     EXPECT_FALSE(read().tokens.contains("conda.anaconda.org"));

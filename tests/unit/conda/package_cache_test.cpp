@@ -43,8 +43,8 @@ bool is_writable_by_others(const fs::path& path) {
 
 class FetchPackages : public testing::Test {
 protected:
-    FetchPackages() : server(directory.path() / "served"), config(Config()) {
-        options.cache = directory.path() / "cache";
+    FetchPackages() : server(directory / "served"), config(Config()) {
+        options.cache = directory / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
     }
     /// Adds a package to the channel and returns its record.
@@ -84,8 +84,7 @@ protected:
     [[nodiscard]] bool has_part_of(const std::string& name) const {
         return std::ranges::any_of(
             fs::directory_iterator(options.cache / "packages"), [&](const auto& entry) {
-                return entry.path().filename().string().find(name) != std::string::npos &&
-                       entry.file_size() > 0;
+                return entry.path().filename().string().contains(name) && entry.file_size() > 0;
             });
     }
     [[nodiscard]] std::size_t entries() const {
@@ -226,14 +225,13 @@ TEST_F(FetchPackages, RecordsThatCannotBeTrusted) {
     options.allow_unverified = true;
     testing::internal::CaptureStderr();
     expect_good({record});
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("Note: 1 of 1 packages have no checksum"),
-              std::string::npos);
+    EXPECT_TRUE(testing::internal::GetCapturedStderr().contains("Note: 1 of 1 packages have no checksum"));
     record = package("q");
     record.file_name = "../q.conda";
-    EXPECT_NE(message({record}).find("its file name is invalid"), std::string::npos);
+    EXPECT_TRUE(message({record}).contains("its file name is invalid"));
     record = package("q");
     record.sha256 = "../../../../../../../../etc/passwd00000000000000000000000000000000";
-    EXPECT_NE(message({record}).find("its checksum is invalid"), std::string::npos);
+    EXPECT_TRUE(message({record}).contains("its checksum is invalid"));
     EXPECT_EQ(server.seen().size(), 1U);
 }
 
@@ -245,23 +243,23 @@ TEST_F(FetchPackages, CondasOwnCachesAreReadAndNeverWritten) {
     directory.write("pkgs/http/127.0.0.1:" + server.port() + "/channel/noarch/nested-1.0-0.conda",
                     contents[nested.file_name]);
     const auto bad = directory.write("pkgs/damaged-1.0-0.conda", "x");
-    config.pkgs_dirs = {directory.path() / "pkgs", "/nowhere"};
+    config.pkgs_dirs = {directory / "pkgs", "/nowhere"};
     expect_good({flat, nested, damaged});
     EXPECT_EQ(server.seen().size(), 1U);
     EXPECT_EQ(read_file(bad).value(), "x");
     EXPECT_EQ(entries(), 1U);
-    EXPECT_EQ(fetch({flat}).value().front().path, directory.path() / "pkgs/flat-1.0-0.conda");
+    EXPECT_EQ(fetch({flat}).value().front().path, directory / "pkgs/flat-1.0-0.conda");
 }
 
 TEST_F(FetchPackages, LocalChannelsAreReadInPlace) {
     auto record = package("p");
-    record.channel = "file://" + (directory.path() / "served/channel").string();
+    record.channel = "file://" + (directory / "served/channel").string();
     record.url = record.channel + "/noarch/" + record.file_name;
-    EXPECT_EQ(fetch({record}).value().front().path, directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_EQ(fetch({record}).value().front().path, directory / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(entries(), 0U);
     directory.write("served/channel/noarch/p-1.0-0.conda", noise(100'000, 50));
-    EXPECT_NE(message({record}).find("its checksum is wrong"), std::string::npos);
-    fs::remove(directory.path() / "served/channel/noarch/p-1.0-0.conda");
+    EXPECT_TRUE(message({record}).contains("its checksum is wrong"));
+    fs::remove(directory / "served/channel/noarch/p-1.0-0.conda");
     EXPECT_EQ(message({record}), record.url + ": cannot download: the file does not exist or cannot be read");
 }
 
@@ -274,9 +272,9 @@ TEST_F(FetchPackages, WhatOthersCanChangeIsCopied) {
     EXPECT_FALSE(is_writable_by_others(path)) << "its place has a file of our own now";
 
     auto local = package("local");
-    local.channel = "file://" + (directory.path() / "served/channel").string();
+    local.channel = "file://" + (directory / "served/channel").string();
     local.url = local.channel + "/noarch/" + local.file_name;
-    fs::permissions(directory.path() / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
+    fs::permissions(directory / "served/channel/noarch/local-1.0-0.conda", fs::perms::others_write,
                     fs::perm_options::add);
     EXPECT_TRUE(fetch({local}).value().front().path.native().starts_with(options.cache.native()));
     expect_good({local});
@@ -335,7 +333,7 @@ TEST_F(FetchPackages, TokensAreSentAndNotKept) {
         "http://127.0.0.1:PORT/channel/noarch/q-1.0-0.conda: cannot download: the server refuses "
         "access (403 Forbidden)"))
         << text;
-    EXPECT_EQ(text.find("revoked"), std::string::npos);
+    EXPECT_FALSE(text.contains("revoked"));
 }
 
 TEST_F(FetchPackages, TheFirstFailureEndsAll) {
@@ -343,9 +341,8 @@ TEST_F(FetchPackages, TheFirstFailureEndsAll) {
     for (int i = 0; i < 60; ++i)
         records.push_back(package("p" + std::to_string(i), 1000, "slow/0.1/channel"));
     records[0].size = 2'000; // it is requested first
-    EXPECT_NE(
-        message(records).find("p0-1.0-0.conda: cannot use the download: it has 1000 bytes, expected 2000"),
-        std::string::npos);
+    EXPECT_TRUE(message(records).contains(
+        "p0-1.0-0.conda: cannot use the download: it has 1000 bytes, expected 2000"));
     EXPECT_LT(server.seen().size(), 60U);
 }
 
@@ -365,7 +362,7 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
     fs::permissions(directory.path(), fs::perms(0755));
     const auto here = package("here");
     const auto there = package("there");
-    options.cache = directory.path() / "shared";
+    options.cache = directory / "shared";
     fs::create_directory(options.cache);
     fs::permissions(options.cache, fs::perms(01777));
     const auto fetched = [&](const std::vector<PackageRecord>& records) -> std::string {
@@ -406,13 +403,12 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
               "2");
     EXPECT_TRUE(fs::exists(of_one));
     // A cache in which only one user writes keeps the permissions of the umask.
-    options.cache = directory.path() / "private";
+    options.cache = directory / "private";
     fs::create_directory(options.cache);
     ASSERT_EQ(chown(options.cache.c_str(), one, one), 0);
     EXPECT_EQ(test::as_user(one, 022, [&] { return fetched({here}); }), "good ");
     EXPECT_EQ(static_cast<unsigned>(fs::status(options.cache / "packages").permissions()), 0755U);
-    EXPECT_NE(test::as_user(two, 022, [&] { return fetched({there}); }).find("Permission denied"),
-              std::string::npos);
+    EXPECT_TRUE(test::as_user(two, 022, [&] { return fetched({there}); }).contains("Permission denied"));
 }
 
 TEST_F(FetchPackages, InfoAndClean) {
@@ -447,7 +443,7 @@ TEST_F(FetchPackages, InfoAndClean) {
 
 TEST(CacheDirectory, Places) {
     const TemporaryDirectory directory;
-    const auto at = [&](const char* name) { return (directory.path() / name).string(); };
+    const auto at = [&](const char* name) { return (directory / name).string(); };
     Environment environment = {{"HOME", at("home")}, {"TMPDIR", at("tmp")}};
     fs::create_directories(at("home"));
     fs::create_directories(at("tmp"));
@@ -467,7 +463,7 @@ TEST(CacheDirectory, Places) {
 
     // The home cannot be written to.
     environment = {{"HOME", at("file")}, {"TMPDIR", at("tmp")}};
-    const auto own = directory.path() / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
+    const auto own = directory / "tmp" / ("containerize-cache-" + std::to_string(geteuid()));
     EXPECT_EQ(cache_directory(environment).value(), own);
     EXPECT_EQ(fs::status(own).permissions(), fs::perms::owner_all);
     // A directory that others can enter is not used.

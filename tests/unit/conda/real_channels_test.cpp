@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../http_server.h"
 #include "conda/package_cache.h"
 #include "real_lists.h"
@@ -44,15 +45,13 @@ TEST(RealChannels, FromDiskAndFromAServer) {
     std::size_t lists = 0;
     std::size_t packages = 0;
     for (const auto& path : real_channels("channels")) {
-        const auto local = resolve_channel({path.string(), {}}, config);
-        ASSERT_TRUE(local);
+        const auto local = test::good(resolve_channel({path.string(), {}}, config));
         const auto relative = fs::relative(path, root).string();
-        const auto served = resolve_channel({server.url(relative), {}}, config);
-        ASSERT_TRUE(served);
+        const auto served = test::good(resolve_channel({server.url(relative), {}}, config));
         const auto from_disk =
-            fetch_repodata(*local, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
+            fetch_repodata(local, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
         const auto from_server =
-            fetch_repodata(*served, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
+            fetch_repodata(served, {"linux-64", "noarch", "linux-fake", "win-64"}, config, options);
         ASSERT_TRUE(from_disk) << to_string(from_disk.error());
         ASSERT_TRUE(from_server) << to_string(from_server.error());
         for (std::size_t at = 0; at < from_disk->size(); ++at) {
@@ -70,9 +69,8 @@ TEST(RealChannels, FromDiskAndFromAServer) {
                     return !fs::exists(path / list.subdir / record.file_name);
                 });
                 const auto archives =
-                    fetch_packages(records, {list.channel}, config, {.cache = directory.path()});
-                ASSERT_TRUE(archives) << to_string(archives.error());
-                packages += archives->size();
+                    test::good(fetch_packages(records, {list.channel}, config, {.cache = directory.path()}));
+                packages += archives.size();
             }
         }
     }

@@ -5,7 +5,6 @@
 #include "conda/repodata.h"
 
 #include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "conda/repodata_index.h"
 #include "core/filesystem.h"
@@ -86,27 +87,26 @@ TEST_F(RepodataIndexTest, AListWithoutPackagesHasNoNames) {
 }
 
 TEST_F(RepodataIndexTest, IsKeptAndMadeAgainWhereItIsNotOfThisList) {
-    const auto kept = directory_.path() / "0123.containerize-index-2";
+    const auto kept = directory_ / "0123.containerize-index-2";
     index();
-    const auto whole = read_file(kept);
-    ASSERT_TRUE(whole);
+    const auto whole = test::good(read_file(kept));
     // The index has a change that the list does not have: finding it shows that the index was read.
-    const auto end = whole->size();
-    std::string lines = whole->substr(whole->find('\n') + 1);
+    const auto end = whole.size();
+    std::string lines = whole.substr(whole.find('\n') + 1);
     lines.replace(lines.find("a_b\t"), 3, "a_c");
     const auto other = as_index(lines);
     directory_.write(kept.filename().string(), other);
     EXPECT_EQ(index().names(), (Views{"a", "a_c", "e"}));
 
-    std::string unsorted = lines, other_place = *whole;
+    std::string unsorted = lines, other_place = whole;
     unsorted.replace(unsorted.find("\ne\t"), 2, "\n0");
     other_place[end - 2] ^= 1;
     for (const std::string& damaged :
-         {whole->substr(0, end - 3), *whole + "f\t\t0 1\n", as_index(unsorted), as_index(lines + "f"),
-          other_place, std::string("x"), "another-index-1" + whole->substr(whole->find(' '))}) {
+         {whole.substr(0, end - 3), whole + "f\t\t0 1\n", as_index(unsorted), as_index(lines + "f"),
+          other_place, std::string("x"), "another-index-1" + whole.substr(whole.find(' '))}) {
         directory_.write(kept.filename().string(), damaged);
         EXPECT_EQ(index().names(), (Views{"a", "a_b", "e"})) << damaged;
-        EXPECT_EQ(read_file(kept).value_or(""), *whole);
+        EXPECT_EQ(read_file(kept).value_or(""), whole);
     }
     directory_.write(kept.filename().string(), other);
     fs::permissions(kept, fs::perms::all);
@@ -117,7 +117,7 @@ TEST_F(RepodataIndexTest, IsForThisUserAloneWhateverTheUmask) {
     const auto before = umask(0);
     index();
     umask(before);
-    const auto kept = directory_.path() / "0123.containerize-index-2";
+    const auto kept = directory_ / "0123.containerize-index-2";
     EXPECT_EQ(fs::status(kept).permissions() & (fs::perms::group_write | fs::perms::others_write),
               fs::perms::none);
     fs::remove(kept);
@@ -127,7 +127,7 @@ TEST_F(RepodataIndexTest, IsForThisUserAloneWhateverTheUmask) {
 
 TEST_F(RepodataIndexTest, PlacesOutsideOfTheListAreNone) {
     index();
-    const auto kept = directory_.path() / "0123.containerize-index-2";
+    const auto kept = directory_ / "0123.containerize-index-2";
     directory_.write(kept.filename().string(), as_index("a\t\t99999 1 5 99999 18446744073709551615 2 7 3\n"));
     const auto places = index().places("a");
     ASSERT_EQ(places.size(), 1U);

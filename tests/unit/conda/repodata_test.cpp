@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../http_server.h"
 #include "../users.h"
 #include "conda/cache_directory.h"
@@ -49,8 +50,8 @@ std::string content_of(const Repodata& one) {
 
 class FetchRepodata : public testing::Test {
 protected:
-    FetchRepodata() : server(directory.path() / "served"), config(Config()) {
-        options.cache = directory.path() / "cache";
+    FetchRepodata() : server(directory / "served"), config(Config()) {
+        options.cache = directory / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
         for (int i = 0; i < 2000; ++i)
             list += "\"package-" + std::to_string(i) + "\": {},\n";
@@ -104,11 +105,10 @@ TEST_F(FetchRepodata, SmallestFormFirst) {
     EXPECT_EQ(contents("a"), (Texts{list, list}));
     EXPECT_EQ(asked(), (Texts{"/a/linux-64/repodata.json.zst", "/a/noarch/repodata.json.bz2",
                               "/a/noarch/repodata.json.zst"}));
-    const auto result = fetch("a");
-    ASSERT_TRUE(result);
-    EXPECT_EQ((*result)[0].identity, sha256(zstd(list)));
-    EXPECT_EQ((*result)[1].identity, sha256(bzip2(list)));
-    EXPECT_EQ((*result)[0].cache, repodata_in(options.cache));
+    const auto result = test::good(fetch("a"));
+    EXPECT_EQ(result[0].identity, sha256(zstd(list)));
+    EXPECT_EQ(result[1].identity, sha256(bzip2(list)));
+    EXPECT_EQ(result[0].cache, repodata_in(options.cache));
 }
 
 TEST_F(FetchRepodata, AskedAgainOnlyForChanges) {
@@ -207,15 +207,15 @@ TEST_F(FetchRepodata, WhatIsNoPackageList) {
         Texts{"http://127.0.0.1:PORT/page/linux-64/repodata.json: this is not a package list: it is a web "
               "page\nCheck the channel's URL. A proxy or a login page may answer instead of the server."});
     serve("text/linux-64/repodata.json.zst", zstd("hello"));
-    EXPECT_NE(contents("text")[0].find("it is not JSON"), std::string::npos);
+    EXPECT_TRUE(contents("text")[0].contains("it is not JSON"));
     serve("empty/linux-64/repodata.json", "");
-    EXPECT_NE(contents("empty")[0].find("it is empty"), std::string::npos);
+    EXPECT_TRUE(contents("empty")[0].contains("it is empty"));
     serve("damaged/linux-64/repodata.json.zst", "{\"packages\": {}}");
-    EXPECT_NE(contents("damaged")[0].find("it is damaged: Unknown frame descriptor"), std::string::npos);
+    EXPECT_TRUE(contents("damaged")[0].contains("it is damaged: Unknown frame descriptor"));
     serve("damaged2/linux-64/repodata.json.bz2", "BZh9 no more");
-    EXPECT_NE(contents("damaged2")[0].find("it is damaged"), std::string::npos);
+    EXPECT_TRUE(contents("damaged2")[0].contains("it is damaged"));
     serve("cut/linux-64/repodata.json.bz2", bzip2(list).substr(0, 500));
-    EXPECT_NE(contents("cut")[0].find("http"), std::string::npos);
+    EXPECT_TRUE(contents("cut")[0].contains("http"));
     EXPECT_TRUE(
         std::ranges::none_of(fs::directory_iterator(repodata_in(options.cache)), [](const auto& entry) {
             return entry.path().filename().string().starts_with(".tmp-");
@@ -229,10 +229,10 @@ TEST_F(FetchRepodata, Bombs) {
               Texts{"http://127.0.0.1:PORT/a/linux-64/repodata.json.zst: cannot use this package list: it "
                     "unpacks to more than 10.0 kB\nThe server may be updating it. Try again later."});
     serve("b/linux-64/repodata.json", list);
-    EXPECT_NE(contents("b")[0].find("it is larger than 10.0 kB"), std::string::npos);
+    EXPECT_TRUE(contents("b")[0].contains("it is larger than 10.0 kB"));
     options.largest = std::uint64_t{2} << 30U;
     serve("c/linux-64/repodata.json.zst", zstd("{" + std::string(300U << 20U, ' ')));
-    EXPECT_NE(contents("c")[0].find("it unpacks to more than 26"), std::string::npos);
+    EXPECT_TRUE(contents("c")[0].contains("it unpacks to more than 26"));
 }
 
 TEST_F(FetchRepodata, StreamsThatFollowEachOther) {
@@ -245,9 +245,8 @@ TEST_F(FetchRepodata, StreamsThatFollowEachOther) {
 TEST_F(FetchRepodata, ACacheThatWasTamperedWith) {
     serve("a/linux-64/repodata.json.zst", zstd(list));
     serve("a/noarch/repodata.json.zst", zstd(list));
-    const auto first = fetch("aged/1000/a");
-    ASSERT_TRUE(first);
-    const auto json = (*first)[0].json.path;
+    const auto first = test::good(fetch("aged/1000/a"));
+    const auto json = first[0].json.path;
     const auto key = json.filename().string().substr(0, 16);
     const auto state = json.parent_path() / (key + ".state.json");
     const auto good = read_file(state).value();
@@ -270,8 +269,8 @@ TEST_F(FetchRepodata, ACacheThatWasTamperedWith) {
         EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
         EXPECT_EQ(asked().size(), 1U) << text;
     }
-    fs::rename(state, directory.path() / "elsewhere");
-    fs::create_symlink(directory.path() / "elsewhere", state);
+    fs::rename(state, directory / "elsewhere");
+    fs::create_symlink(directory / "elsewhere", state);
     EXPECT_EQ(contents("aged/1000/a"), (Texts{list, list}));
     EXPECT_EQ(asked().size(), 1U);
     EXPECT_FALSE(fs::is_symlink(state));
@@ -309,11 +308,10 @@ TEST_F(FetchRepodata, ManyChannelsKeepTheirOrder) {
               zstd(std::string("{\"c\": \"") + name + "\"}"));
         channels.push_back(channel(name));
     }
-    const auto result = fetch_repodata(channels, {"linux-64", "noarch"}, config, options);
-    ASSERT_TRUE(result) << to_string(result.error());
-    ASSERT_EQ(result->size(), 6U);
+    const auto result = test::good(fetch_repodata(channels, {"linux-64", "noarch"}, config, options));
+    ASSERT_EQ(result.size(), 6U);
     for (std::size_t i = 0; i < 6; ++i) {
-        const auto& one = (*result)[i];
+        const auto& one = result[i];
         EXPECT_EQ(one.channel.name, channels[i / 2].name);
         EXPECT_EQ(one.subdir, i % 2 == 0 ? "linux-64" : "noarch");
         EXPECT_EQ(one.priority, 3 - static_cast<int>(i / 2));
@@ -328,13 +326,12 @@ TEST_F(FetchRepodata, SecretsStayOutOfTheCache) {
     secret.mirrors = {server.url("t/to-ken/a")};
     ASSERT_TRUE(fetch_repodata({secret}, {"linux-64"}, config, options));
     for (const auto& entry : fs::directory_iterator(repodata_in(options.cache))) {
-        EXPECT_EQ(entry.path().string().find("to-ken"), std::string::npos);
-        EXPECT_EQ(read_file(entry.path()).value().find("to-ken"), std::string::npos) << entry.path();
+        EXPECT_FALSE(entry.path().string().contains("to-ken"));
+        EXPECT_FALSE(read_file(entry.path()).value().contains("to-ken")) << entry.path();
     }
     secret.mirrors = {server.url("t/bad/a")};
-    const auto refused = fetch_repodata({secret}, {"noarch"}, config, options);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(to_string(refused.error()).find("bad"), std::string::npos) << to_string(refused.error());
+    const auto refused = test::error_of(fetch_repodata({secret}, {"noarch"}, config, options));
+    EXPECT_FALSE(to_string(refused).contains("bad")) << to_string(refused);
 }
 
 TEST_F(FetchRepodata, SeveralUsersShareACache) {
@@ -342,7 +339,7 @@ TEST_F(FetchRepodata, SeveralUsersShareACache) {
     fs::permissions(directory.path(), fs::perms(0755));
     serve("a/linux-64/repodata.json.zst", zstd(list));
     serve("a/noarch/repodata.json", list);
-    options.cache = directory.path() / "shared";
+    options.cache = directory / "shared";
     fs::create_directory(options.cache);
     fs::permissions(options.cache, fs::perms(01777));
     const auto good = [&] {
@@ -371,8 +368,8 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
     serve("a/linux-64/repodata.json", list);
     serve("a/noarch/repodata.json.zst", zstd(list));
     const Channel local{.name = "local",
-                        .url = "file://" + (directory.path() / "served/a").string(),
-                        .mirrors = {"file://" + (directory.path() / "served/a").string()}};
+                        .url = "file://" + (directory / "served/a").string(),
+                        .mirrors = {"file://" + (directory / "served/a").string()}};
     const auto read = [&] { return fetch_repodata({local}, {"linux-64", "noarch"}, config, options); };
     auto result = read();
     ASSERT_TRUE(result) << to_string(result.error());
@@ -392,7 +389,7 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
     EXPECT_EQ((*result)[0].identity, sha256(changed));
     EXPECT_EQ(content_of((*result)[1]), changed);
     // A file that is not recent is not read again: its state has the digest.
-    make_older(directory.path() / "served/a/noarch/repodata.json.zst", 100);
+    make_older(directory / "served/a/noarch/repodata.json.zst", 100);
     result = read();
     const auto inode = [](const fs::path& file) {
         struct stat info {};
@@ -405,7 +402,7 @@ TEST_F(FetchRepodata, ListsOfLocalChannelsAreCopied) {
 
     options.offline = true;
     EXPECT_TRUE(read());
-    fs::remove_all(directory.path() / "served/a");
+    fs::remove_all(directory / "served/a");
     result = read();
     ASSERT_FALSE(result);
     EXPECT_EQ(to_string(result.error()),

@@ -1,4 +1,5 @@
 #include "config/configuration.h"
+#include "good.h"
 #include "temporary.h"
 
 #include <gtest/gtest.h>
@@ -14,12 +15,12 @@ protected:
     void machine(std::string_view text) { write("etc/containerize/config.yaml", text); }
     void site(std::string_view text) {
         write("site.yaml", text);
-        environment["CONTAINERIZE_CONFIG"] = (place.path() / "site.yaml").string();
+        environment["CONTAINERIZE_CONFIG"] = (place / "site.yaml").string();
     }
     void user(std::string_view text) { write("home/.config/containerize/config.yaml", text); }
     void tykky(std::string_view text) {
         write("tykky.yaml", text);
-        environment["CW_GLOBAL_YAML"] = (place.path() / "tykky.yaml").string();
+        environment["CW_GLOBAL_YAML"] = (place / "tykky.yaml").string();
     }
 
     [[nodiscard]] Result<Configuration> read() const {
@@ -31,11 +32,11 @@ protected:
         return std::move(read_one).value_or(Configuration());
     }
     [[nodiscard]] std::string where(const std::string& name, int line) const {
-        return (place.path() / name).string() + ":" + std::to_string(line);
+        return (place / name).string() + ":" + std::to_string(line);
     }
 
     test::TemporaryDirectory place;
-    Environment environment = {{"HOME", (place.path() / "home").string()}, {"USER", "me"}};
+    Environment environment = {{"HOME", (place / "home").string()}, {"USER", "me"}};
 
 private:
     void write(const fs::path& name, std::string_view text) const {
@@ -95,7 +96,7 @@ TEST_F(ConfigTest, ForceIsFinal) {
     EXPECT_EQ(configuration[Key::compression].forced_where, where("etc/containerize/config.yaml", 2));
     EXPECT_EQ(configuration.number(Key::jobs), 4U);
     ASSERT_EQ(configuration.notes().size(), 2U);
-    EXPECT_NE(configuration.notes().front().find(where("site.yaml", 2)), std::string::npos);
+    EXPECT_TRUE(configuration.notes().front().contains(where("site.yaml", 2)));
 }
 
 TEST_F(ConfigTest, ListsAreExtended) {
@@ -153,14 +154,12 @@ TEST_F(ConfigTest, UnsetVariablesAreErrorsWhereTheyAreUsed) {
     user("defaults:\n  staging: $NO_SUCH/x\n  cache: $RELATIVE/x\n");
     environment["RELATIVE"] = "not/absolute";
     const auto configuration = good();
-    const auto staging = configuration.directory(Key::staging, environment);
-    ASSERT_FALSE(staging);
-    EXPECT_EQ(staging.error().where, where("home/.config/containerize/config.yaml", 2));
-    EXPECT_NE(staging.error().what.find("NO_SUCH is not set"), std::string::npos);
-    EXPECT_EQ(staging.error().fault, Fault::input);
-    const auto cache = configuration.directory(Key::cache, environment);
-    ASSERT_FALSE(cache);
-    EXPECT_EQ(cache.error().where, where("home/.config/containerize/config.yaml", 3));
+    const auto staging = test::error_of(configuration.directory(Key::staging, environment));
+    EXPECT_EQ(staging.where, where("home/.config/containerize/config.yaml", 2));
+    EXPECT_TRUE(staging.what.contains("NO_SUCH is not set"));
+    EXPECT_EQ(staging.fault, Fault::input);
+    EXPECT_EQ(test::error_of(configuration.directory(Key::cache, environment)).where,
+              where("home/.config/containerize/config.yaml", 3));
 }
 
 struct Mistake {
@@ -174,12 +173,10 @@ class MistakeTest : public ConfigTest, public testing::WithParamInterface<Mistak
 TEST_P(MistakeTest, IsReportedWithItsLine) {
     const auto& mistake = GetParam();
     user(mistake.text);
-    const auto configuration = read();
-    ASSERT_FALSE(configuration);
-    const auto& error = configuration.error();
+    const auto error = test::error_of(read());
     EXPECT_EQ(error.where, where("home/.config/containerize/config.yaml", mistake.line));
-    EXPECT_NE(to_string(error).find(mistake.says), std::string::npos) << to_string(error);
-    EXPECT_NE(error.why.find(std::to_string(mistake.line) + " | "), std::string::npos) << to_string(error);
+    EXPECT_TRUE(to_string(error).contains(mistake.says)) << to_string(error);
+    EXPECT_TRUE(error.why.contains(std::to_string(mistake.line) + " | ")) << to_string(error);
     EXPECT_EQ(error.fault, Fault::input);
 }
 
@@ -229,12 +226,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(ConfigTest, CheckTellsAllMistakes) {
     user("defaults:\n  jobs: x\n  stagging: /tmp\nforced:\n  jobs: 1\n");
-    const auto mistakes = check_file(place.path() / "home/.config/containerize/config.yaml");
+    const auto mistakes = check_file(place / "home/.config/containerize/config.yaml");
     ASSERT_EQ(mistakes.size(), 3U);
     EXPECT_TRUE(mistakes[0].where.ends_with(":2"));
     EXPECT_TRUE(mistakes[1].where.ends_with(":3"));
     EXPECT_TRUE(mistakes[2].where.ends_with(":4"));
-    EXPECT_EQ(check_file(place.path() / "missing").size(), 1U);
+    EXPECT_EQ(check_file(place / "missing").size(), 1U);
 }
 
 TEST_F(ConfigTest, AFileOfManyMistakesTakesTimeInProportion) {
@@ -244,18 +241,17 @@ TEST_F(ConfigTest, AFileOfManyMistakesTakesTimeInProportion) {
     for (std::size_t i = 0; i < count; ++i)
         text += " a" + std::to_string(i) + ":\n";
     user(text);
-    const auto mistakes = check_file(place.path() / "home/.config/containerize/config.yaml");
+    const auto mistakes = check_file(place / "home/.config/containerize/config.yaml");
     ASSERT_EQ(mistakes.size(), count);
     EXPECT_TRUE(mistakes.back().where.ends_with(":" + std::to_string(count + 1)));
-    EXPECT_NE(mistakes.back().why.find("20001 |  a19999:"), std::string::npos) << mistakes.back().why;
+    EXPECT_TRUE(mistakes.back().why.contains("20001 |  a19999:")) << mistakes.back().why;
 }
 
 TEST_F(ConfigTest, NamedFilesMustExist) {
     environment["CONTAINERIZE_CONFIG"] = "/no/such.yaml";
-    auto configuration = read();
-    ASSERT_FALSE(configuration);
-    EXPECT_EQ(configuration.error().where, "/no/such.yaml");
-    EXPECT_NE(configuration.error().hint.find("CONTAINERIZE_CONFIG"), std::string::npos);
+    const auto refused = test::error_of(read());
+    EXPECT_EQ(refused.where, "/no/such.yaml");
+    EXPECT_TRUE(refused.hint.contains("CONTAINERIZE_CONFIG"));
     environment["CONTAINERIZE_CONFIG"] = "";
     EXPECT_TRUE(read());
     environment["CW_GLOBAL_YAML"] = "/no/such.yaml";
@@ -265,19 +261,19 @@ TEST_F(ConfigTest, NamedFilesMustExist) {
 TEST_F(ConfigTest, XdgNamesTheUsersFile) {
     user("defaults:\n  jobs: 2\n");
     place.write("xdg/containerize/config.yaml", "defaults:\n  jobs: 3\n");
-    environment["XDG_CONFIG_HOME"] = (place.path() / "xdg").string();
-    chmod((place.path() / "xdg/containerize/config.yaml").c_str(), 0644);
+    environment["XDG_CONFIG_HOME"] = (place / "xdg").string();
+    chmod((place / "xdg/containerize/config.yaml").c_str(), 0644);
     EXPECT_EQ(good().number(Key::jobs), 3U);
 }
 
 TEST_F(ConfigTest, WhatOthersCouldHaveWrittenIsRefused) {
     site("defaults:\n  jobs: 2\n");
-    const auto file = place.path() / "site.yaml";
+    const auto file = place / "site.yaml";
     const auto expect_refused = [&](const fs::path& by) {
         const auto configuration = read();
         if (configuration) FAIL() << by;
         EXPECT_EQ(configuration.error().where, file.string());
-        EXPECT_NE(configuration.error().hint.find("chmod go-w " + by.string()), std::string::npos);
+        EXPECT_TRUE(configuration.error().hint.contains("chmod go-w " + by.string()));
         EXPECT_EQ(configuration.error().fault, Fault::input);
     };
     ASSERT_EQ(chmod(file.c_str(), 0646), 0);
@@ -289,18 +285,16 @@ TEST_F(ConfigTest, WhatOthersCouldHaveWrittenIsRefused) {
     ASSERT_EQ(chmod(place.path().c_str(), 0755), 0);
     // The machine's own configuration is under root's control, so its permissions are not checked.
     machine("defaults:\n  jobs: 3\n");
-    ASSERT_EQ(chmod((place.path() / "etc/containerize/config.yaml").c_str(), 0666), 0);
+    ASSERT_EQ(chmod((place / "etc/containerize/config.yaml").c_str(), 0666), 0);
     EXPECT_TRUE(read());
 }
 
 TEST_F(ConfigTest, FilesOfOtherUsersAreRefused) {
     if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
     site("defaults:\n  jobs: 2\n");
-    const auto file = place.path() / "site.yaml";
+    const auto file = place / "site.yaml";
     ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
-    const auto configuration = read();
-    ASSERT_FALSE(configuration);
-    EXPECT_NE(configuration.error().why.find("another user"), std::string::npos);
+    EXPECT_TRUE(test::error_of(read()).why.contains("another user"));
     // Root's group may write, if only root can write to the directory.
     ASSERT_EQ(chown(file.c_str(), 0, 12345), 0);
     ASSERT_EQ(chmod(file.c_str(), 0664), 0);
@@ -326,8 +320,7 @@ TEST_F(ConfigTest, ReadsTykkysFiles) {
     for (const auto& note : configuration.notes())
         notes += note + "\n";
     for (const char* meaningless : {"log_level", "isolate", "mount_points", "installation_prefix", "other"})
-        EXPECT_NE(notes.find("`" + std::string(meaningless) + ":` of tykky has no effect here"),
-                  std::string::npos)
+        EXPECT_TRUE(notes.contains("`" + std::string(meaningless) + ":` of tykky has no effect here"))
             << notes;
 }
 
@@ -336,9 +329,7 @@ TEST_F(ConfigTest, TykkysKeysMayBeTwiceButNotWrong) {
     EXPECT_EQ(good().number(Key::jobs), 9U);
     EXPECT_EQ(good()[Key::base].settings.front().where, "default");
     tykky("defaults:\n  num_cpus: few\n");
-    const auto configuration = read();
-    ASSERT_FALSE(configuration);
-    EXPECT_EQ(configuration.error().where, where("tykky.yaml", 2));
+    EXPECT_EQ(test::error_of(read()).where, where("tykky.yaml", 2));
 }
 
 } // namespace

@@ -1,38 +1,27 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/staging.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
 namespace containerize {
 
 namespace {
 
+using test::mode_of;
 using test::TemporaryDirectory;
-
-std::string content(const fs::path& file) {
-    return read_file(file).value();
-}
 
 std::size_t entries(const fs::path& directory) {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory), {}));
-}
-
-mode_t mode(const fs::path& path) {
-    struct stat info {};
-    return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
 }
 
 class Umask {
@@ -60,7 +49,7 @@ TEST(ReadFile, WithinItsLimit) {
 
 TEST(ReadFile, DoesNotWaitForWhatIsNoFile) {
     const TemporaryDirectory directory;
-    const auto pipe = directory.path() / "pipe";
+    const auto pipe = directory / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     EXPECT_EQ(to_string(read_file(pipe).error()),
               pipe.string() + ": cannot read the file: it is not a regular file");
@@ -71,29 +60,29 @@ TEST(ReadFile, DoesNotWaitForWhatIsNoFile) {
 TEST(WriteFile, ReplacesAndLeavesNothingBeside) {
     const TemporaryDirectory directory;
     const Umask bits(027);
-    const auto file = directory.path() / "f";
+    const auto file = directory / "f";
     ASSERT_TRUE(write_file(file, "one"));
     ASSERT_TRUE(write_file(file, "two", true));
-    EXPECT_EQ(content(file), "two");
-    EXPECT_EQ(mode(file), 0750U);
+    EXPECT_EQ(read_file(file).value(), "two");
+    EXPECT_EQ(mode_of(file), 0750U);
     EXPECT_EQ(entries(directory.path()), 1U);
 }
 
 TEST(WriteFile, FailureLeavesTheOldContent) {
     const TemporaryDirectory directory;
-    fs::create_directory(directory.path() / "d");
-    const auto done = write_file(directory.path() / "d", "text");
+    fs::create_directory(directory / "d");
+    const auto done = write_file(directory / "d", "text");
     EXPECT_EQ(to_string(done.error()),
-              (directory.path() / "d").string() + ": cannot write the file: Is a directory");
+              (directory / "d").string() + ": cannot write the file: Is a directory");
     EXPECT_EQ(entries(directory.path()), 1U);
 }
 
 TEST(RemoveTree, ReadOnlyDirectoriesAndLinks) {
     const TemporaryDirectory directory;
     const auto outside = directory.write("outside/kept", "x");
-    const auto tree = directory.path() / "tree";
+    const auto tree = directory / "tree";
     directory.write("tree/a/b/file", "x");
-    fs::create_directory_symlink(directory.path() / "outside", tree / "a/link");
+    fs::create_directory_symlink(directory / "outside", tree / "a/link");
     fs::create_symlink("nowhere", tree / "dangling");
     chmod((tree / "a/b").c_str(), 0);
     chmod((tree / "a").c_str(), 0500);
@@ -105,13 +94,13 @@ TEST(RemoveTree, ReadOnlyDirectoriesAndLinks) {
 TEST(RemoveTree, OfWhatIsNoDirectory) {
     const TemporaryDirectory directory;
     const auto kept = directory.write("d/kept", "x");
-    fs::create_directory_symlink("d", directory.path() / "link");
-    EXPECT_TRUE(remove_tree(directory.path() / "link"));
-    EXPECT_FALSE(fs::is_symlink(directory.path() / "link"));
+    fs::create_directory_symlink("d", directory / "link");
+    EXPECT_TRUE(remove_tree(directory / "link"));
+    EXPECT_FALSE(fs::is_symlink(directory / "link"));
     EXPECT_TRUE(fs::exists(kept));
-    EXPECT_TRUE(remove_tree(directory.path() / "absent"));
-    EXPECT_TRUE(remove_tree(directory.path() / "d/"));
-    EXPECT_FALSE(fs::exists(directory.path() / "d"));
+    EXPECT_TRUE(remove_tree(directory / "absent"));
+    EXPECT_TRUE(remove_tree(directory / "d/"));
+    EXPECT_FALSE(fs::exists(directory / "d"));
 }
 
 TEST(RemoveTree, NeverOfAMount) {
@@ -122,10 +111,10 @@ TEST(RemoveTree, NeverOfAMount) {
 
 TEST(Resolve, DotsLinksAndWhatIsNotThere) {
     const TemporaryDirectory directory;
-    fs::create_directories(directory.path() / "real");
-    fs::create_directory_symlink("real", directory.path() / "link");
-    EXPECT_EQ(resolve(directory.path() / "link/./x/../new").value(), directory.path() / "real/new");
-    EXPECT_EQ(resolve(directory.path() / "real/").value(), directory.path() / "real");
+    fs::create_directories(directory / "real");
+    fs::create_directory_symlink("real", directory / "link");
+    EXPECT_EQ(resolve(directory / "link/./x/../new").value(), directory / "real/new");
+    EXPECT_EQ(resolve(directory / "real/").value(), directory / "real");
     EXPECT_EQ(resolve("/").value(), "/");
     EXPECT_EQ(resolve("relative").value(), fs::current_path() / "relative");
 }
@@ -162,17 +151,16 @@ TEST(Staging, IsPrivateAndRemoved) {
     const TemporaryDirectory parent;
     fs::path path;
     {
-        auto staging = Staging::create(parent.path());
-        ASSERT_TRUE(staging) << to_string(staging.error());
-        path = staging->path();
+        auto staging = test::good(Staging::create(parent.path()));
+        path = staging.path();
         EXPECT_EQ(path.parent_path(), parent.path());
         EXPECT_TRUE(
             path.filename().string().starts_with("containerize-build-" + std::to_string(geteuid()) + "-"));
-        EXPECT_EQ(mode(path), 0700U);
+        EXPECT_EQ(mode_of(path), 0700U);
         fs::create_directories(path / "ro/sub");
         chmod((path / "ro").c_str(), 0500);
         // A directory that was moved from is not removed twice.
-        const Staging moved = std::move(*staging);
+        const Staging moved = std::move(staging);
         EXPECT_EQ(moved.path(), path);
     }
     EXPECT_FALSE(fs::exists(path));
@@ -212,19 +200,19 @@ TEST(Staging, SweepTakesOnlyWhatIsAbandoned) {
     const auto other_name = parent.write(prefix + "longer-name/file", "x");
     const auto plain_file = parent.write(prefix + "bbbbbb", "x");
     const auto target = parent.write("target/file", "x");
-    fs::create_directory_symlink("target", parent.path() / (prefix + "cccccc"));
+    fs::create_directory_symlink("target", parent / (prefix + "cccccc"));
     const auto others = parent.write("containerize-build-99999-aaaaaa/file", "x");
     sweep_staging(parent.path());
     EXPECT_FALSE(fs::exists(abandoned));
     for (const auto& kept : {in_use->path(), other_name, plain_file, target, others})
         EXPECT_TRUE(fs::exists(kept)) << kept;
-    EXPECT_TRUE(fs::is_symlink(parent.path() / (prefix + "cccccc")));
+    EXPECT_TRUE(fs::is_symlink(parent / (prefix + "cccccc")));
 }
 
 TEST(Staging, SweepLeavesOtherUsersDirectories) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root to make a directory of another user";
     const TemporaryDirectory parent;
-    const auto path = parent.path() / "containerize-build-0-aaaaaa";
+    const auto path = parent / "containerize-build-0-aaaaaa";
     fs::create_directory(path);
     ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
     sweep_staging(parent.path());

@@ -24,10 +24,10 @@ class OwnershipTest : public testing::Test {
 protected:
     void SetUp() override {
         if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
-        fs::create_directories(place.path() / "a/b");
+        fs::create_directories(place / "a/b");
         ASSERT_EQ(chmod(place.path().c_str(), 0755), 0);
     }
-    [[nodiscard]] std::string at(const std::string& name) const { return (place.path() / name).string(); }
+    [[nodiscard]] std::string at(const std::string& name) const { return (place / name).string(); }
     void make(const std::string& name, uid_t uid, gid_t gid, mode_t mode) const {
         if (!fs::exists(at(name))) fs::create_directories(at(name));
         ASSERT_EQ(chown(at(name).c_str(), uid, gid), 0);
@@ -42,7 +42,7 @@ protected:
         const auto found = find_foreign(at(name), rules);
         if (!found) FAIL() << name;
         EXPECT_EQ(found->path, at(by));
-        EXPECT_NE(found->why.find(why), std::string::npos) << found->why;
+        EXPECT_TRUE(found->why.contains(why)) << found->why;
     }
     test::TemporaryDirectory place;
 };

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../gpu/trees.h"
 #include "elf/library_cache.h"
 #include "image/tree_view.h"
@@ -23,10 +24,9 @@ TEST_P(LibraryCache, AsLdconfigWritesIt) {
     tree.make_cache(GetParam());
     const DirectoryView view(tree.path());
     const auto bytes = view.text("/etc/ld.so.cache");
-    const auto parsed = parse_library_cache(bytes);
-    ASSERT_TRUE(parsed);
+    const auto parsed = test::good(parse_library_cache(bytes));
     Texts paths;
-    for (const auto& library : *parsed)
+    for (const auto& library : parsed)
         paths.push_back(library.name + " " + library.path);
     std::ranges::sort(paths);
     EXPECT_EQ(paths, (Texts{"libone.so.1 /usr/lib/x86_64-linux-gnu/libone.so.1",
@@ -69,10 +69,9 @@ TEST(LibraryCache, LibrariesForCertainProcessorsAreLeftOut) {
     for (const std::uint32_t processors : {0U, 2U})
         for (const std::uint32_t field : {0U, 96U, 101U + processors, 0U, 0U, processors})
             bytes.append(reinterpret_cast<const char*>(&field), sizeof field);
-    const auto libraries = parse_library_cache(bytes + std::string("libx\0/all\0", 10));
-    ASSERT_TRUE(libraries);
-    ASSERT_EQ(libraries->size(), 1U);
-    EXPECT_EQ(libraries->front().path, "/all");
+    const auto libraries = test::good(parse_library_cache(bytes + std::string("libx\0/all\0", 10)));
+    ASSERT_EQ(libraries.size(), 1U);
+    EXPECT_EQ(libraries.front().path, "/all");
 }
 
 } // namespace

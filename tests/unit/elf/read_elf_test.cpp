@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../gpu/trees.h"
 #include "core/filesystem.h"
 #include "elf/library_cache.h"
@@ -23,20 +24,18 @@ TEST(Elf, SaysWhatTheDynamicLinkerWouldWant) {
                       {{"libc.so.6", "GLIBC_2.34"}, {"libstdc++.so.6", "GLIBCXX_3.4.30"}});
     tree.make_versions("b.so", "libb.so.2", {"B_1", "B_2"});
     const DirectoryView view(tree.path());
-    const auto elf = read_elf(view, "/a.so");
-    ASSERT_TRUE(elf) << to_string(elf.error());
-    EXPECT_EQ(elf->machine, EM_X86_64);
-    EXPECT_EQ(elf->soname, "liba.so.1");
-    EXPECT_EQ(elf->needed, (Texts{"libc.so.6", "libstdc++.so.6"}));
-    ASSERT_EQ(elf->needed_versions.size(), 2U);
+    const auto elf = test::good(read_elf(view, "/a.so"));
+    EXPECT_EQ(elf.machine, EM_X86_64);
+    EXPECT_EQ(elf.soname, "liba.so.1");
+    EXPECT_EQ(elf.needed, (Texts{"libc.so.6", "libstdc++.so.6"}));
+    ASSERT_EQ(elf.needed_versions.size(), 2U);
     for (const auto& [library, name] :
          {std::pair("libc.so.6", "GLIBC_2.34"), {"libstdc++.so.6", "GLIBCXX_3.4.30"}})
-        EXPECT_TRUE(std::ranges::any_of(elf->needed_versions, [&](const auto& one) {
+        EXPECT_TRUE(std::ranges::any_of(elf.needed_versions, [&](const auto& one) {
             return one.library == library && one.name == name;
         })) << name;
-    const auto versions = read_elf(view, "/b.so");
-    ASSERT_TRUE(versions);
-    EXPECT_EQ(versions->defined_versions, (Texts{"libb.so.2", "B_1", "B_2"}));
+    const auto versions = test::good(read_elf(view, "/b.so"));
+    EXPECT_EQ(versions.defined_versions, (Texts{"libb.so.2", "B_1", "B_2"}));
 }
 
 TEST(Elf, ReadsThisMachinesOwnLibrary) {
@@ -44,26 +43,24 @@ TEST(Elf, ReadsThisMachinesOwnLibrary) {
     const auto cached = parse_library_cache(view.text("/etc/ld.so.cache")).value();
     const auto found = std::ranges::find(cached, "libc.so.6", &CachedLibrary::name);
     ASSERT_NE(found, cached.end());
-    const auto elf = read_elf(view, found->path);
-    ASSERT_TRUE(elf) << to_string(elf.error());
-    EXPECT_NE(std::ranges::find(elf->defined_versions, "GLIBC_2.17"), elf->defined_versions.end());
+    const auto elf = test::good(read_elf(view, found->path));
+    EXPECT_NE(std::ranges::find(elf.defined_versions, "GLIBC_2.17"), elf.defined_versions.end());
 }
 
 // Truncated or changed anywhere, a file gives an error or a result.
 TEST(Elf, SurvivesEveryTruncationAndChange) {
     const Tree tree;
     tree.make_library("a.so", "liba.so.1");
-    const auto whole = read_file(tree.path() / "a.so");
-    ASSERT_TRUE(whole);
+    const auto whole = test::good(read_file(tree / "a.so"));
     const DirectoryView view(tree.path());
     std::size_t errors = 0;
-    for (std::size_t size = 0; size < whole->size(); size += 61) {
-        tree.write("cut.so", whole->substr(0, size));
+    for (std::size_t size = 0; size < whole.size(); size += 61) {
+        tree.write("cut.so", whole.substr(0, size));
         errors += read_elf(view, "/cut.so") ? 0 : 1;
     }
     EXPECT_GT(errors, 0U);
-    for (std::size_t at = 0; at < std::min<std::size_t>(whole->size(), 4096); at += 7) {
-        auto changed = *whole;
+    for (std::size_t at = 0; at < std::min<std::size_t>(whole.size(), 4096); at += 7) {
+        auto changed = whole;
         changed[at] = static_cast<char>(changed[at] ^ 0xff);
         tree.write("changed.so", changed);
         if (const auto elf = read_elf(view, "/changed.so")) {
@@ -71,17 +68,14 @@ TEST(Elf, SurvivesEveryTruncationAndChange) {
         }
     }
     tree.write("text.so", "#!/bin/sh\n");
-    const auto text = read_elf(view, "/text.so");
-    ASSERT_FALSE(text);
-    EXPECT_EQ(text.error().why, "it is not an ELF program or library");
+    EXPECT_EQ(test::error_of(read_elf(view, "/text.so")).why, "it is not an ELF program or library");
 }
 
 TEST(Elf, ProgramsTellWhatTheyNeed) {
     const DirectoryView host("/");
-    const auto elf = read_elf(host, "/bin/sh");
-    ASSERT_TRUE(elf);
-    EXPECT_TRUE(fs::exists(elf->interpreter)) << elf->interpreter;
-    EXPECT_NE(std::ranges::find(elf->needed, "libc.so.6"), elf->needed.end());
+    const auto elf = test::good(read_elf(host, "/bin/sh"));
+    EXPECT_TRUE(fs::exists(elf.interpreter)) << elf.interpreter;
+    EXPECT_NE(std::ranges::find(elf.needed, "libc.so.6"), elf.needed.end());
     EXPECT_FALSE(read_elf(host, "/etc/passwd"));
 }
 
@@ -123,10 +117,9 @@ TEST(Elf, AFileThatNamesTheSameLongTextAgainAndAgainTakesLittleMemory) {
     const TemporaryDirectory directory;
     const DirectoryView view(directory.path());
     directory.write("program", file);
-    const auto elf = read_elf(view, "/program");
-    ASSERT_TRUE(elf);
+    const auto elf = test::good(read_elf(view, "/program"));
     std::size_t total = 0;
-    for (const auto& library : elf->needed)
+    for (const auto& library : elf.needed)
         total += library.size();
     EXPECT_GT(total, 0U);
     EXPECT_LE(total, 16U << 20U);

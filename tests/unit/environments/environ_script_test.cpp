@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "environments/environ_script.h"
 
@@ -62,18 +63,16 @@ TEST(EnvironScript, IsSourcedByBash) {
 
 TEST(EnvironScript, FailureHasItsReason) {
     const TemporaryDirectory directory;
-    const auto failed = record(directory, "ls /nosuch-directory\n");
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().what, "the script for --environ failed");
-    EXPECT_NE(failed.error().why.find("nosuch-directory"), std::string::npos);
+    const auto failed = test::error_of(record(directory, "ls /nosuch-directory\n"));
+    EXPECT_EQ(failed.what, "the script for --environ failed");
+    EXPECT_TRUE(failed.why.contains("nosuch-directory"));
     EXPECT_FALSE(record(directory, "if then\n"));
 }
 
 TEST(EnvironScript, OneThatEndsTheShellIsRefused) {
     const TemporaryDirectory directory;
-    const auto ended = record(directory, "export A=1\nexit 0\n");
-    ASSERT_FALSE(ended);
-    EXPECT_EQ(ended.error().what, "the script for --environ cannot be recorded");
+    EXPECT_EQ(test::error_of(record(directory, "export A=1\nexit 0\n")).what,
+              "the script for --environ cannot be recorded");
 }
 
 } // namespace

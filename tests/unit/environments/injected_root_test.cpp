@@ -1,4 +1,5 @@
 // What is injected for a GPU is seen by the programs of a real root.
+#include "../good.h"
 #include "../gpu/trees.h"
 #include "environments/build_namespace.h"
 #include "gpu/injection.h"
@@ -19,10 +20,8 @@ constexpr const char* driver = "570.86.15";
 std::string content_inside(const BuildNamespace& space, const std::string& path) {
     const auto process = space.pid();
     const auto seen = capture({.argv = {"/bin/busybox", "sha256sum", path},
-                               .environment = {},
                                .working_directory = "/",
-                               .in_child = [process] { return launch::join_namespaces(process); },
-                               .on_line = {}});
+                               .in_child = [process] { return launch::join_namespaces(process); }});
     return seen && seen->ok() ? seen->output.substr(0, 64) : "";
 }
 
@@ -41,8 +40,8 @@ TEST(InjectedRoot, HasEveryFile) {
     const test::Root image;
     image.make_libc({"GLIBC_2.17", "GLIBC_2.34", "GLIBC_2.36"});
     image.write("usr/bin/.keep", "");
-    fs::create_directory(image.path() / "bin");
-    fs::copy_file("/bin/busybox", image.path() / "bin/busybox");
+    fs::create_directory(image / "bin");
+    fs::copy_file("/bin/busybox", image / "bin/busybox");
     const image::DirectoryView view(image.path());
     const auto found = gpu::find({.policy = gpu::parse_policy("nvidia").value(),
                                   .libraries = {},
@@ -54,34 +53,24 @@ TEST(InjectedRoot, HasEveryFile) {
     ASSERT_FALSE(found.links.empty());
 
     const test::TemporaryDirectory place;
-    const auto file = place.path() / "base.sqfs";
+    const auto file = place / "base.sqfs";
     ASSERT_TRUE(image::write_tree(image.path(), file, {}, 022));
-    const auto work = place.path() / "work";
+    const auto work = place / "work";
     fs::create_directory(work);
-    const root::RootRequest request{.base = {.reference = "test",
-                                             .digest = {},
-                                             .file = file,
-                                             .offset = 0,
-                                             .isolate = false,
-                                             .environment = {}},
-                                    .needed = {},
-                                    .binds = {},
-                                    .offered = {},
-                                    .user = "me",
-                                    .home = {},
-                                    .shell = {},
-                                    .inject = [&](const image::TreeView&) { return found; }};
-    const auto space = BuildNamespace::create(request, work);
-    ASSERT_TRUE(space) << to_string(space.error());
+    const root::RootRequest request{
+        .base = {.reference = "test", .digest = {}, .file = file, .environment = {}},
+        .user = "me",
+        .inject = [&](const image::TreeView&) { return found; }};
+    const auto space = test::good(BuildNamespace::create(request, work));
     for (const auto& bind : found.binds) {
         // Directories of the host show these files already.
         if (bind.target.starts_with("/dev/") || bind.target.starts_with("/run/")) continue;
         const auto content = read_file(bind.source);
         ASSERT_TRUE(content) << bind.source;
-        EXPECT_EQ(content_inside(*space, bind.target), sha256(*content)) << bind.target;
+        EXPECT_EQ(content_inside(space, bind.target), sha256(*content)) << bind.target;
     }
     for (const auto& link : found.links)
-        EXPECT_NE(content_inside(*space, link.path), "") << link.path;
+        EXPECT_NE(content_inside(space, link.path), "") << link.path;
 }
 
 } // namespace

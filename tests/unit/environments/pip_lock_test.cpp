@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "environments/pip_lock.h"
 
@@ -84,8 +85,8 @@ TEST(PipLock, HasTheChecksumsThatAreKnown) {
 
 TEST(LastingOptions, OfAllFilesInEveryForm) {
     const TemporaryDirectory directory;
-    fs::create_directories(directory.path() / "sub/wheels");
-    fs::create_directories(directory.path() / "a b");
+    fs::create_directories(directory / "sub/wheels");
+    fs::create_directories(directory / "a b");
     directory.write("sub/more.txt", "-fwheels\n--no-binary numpy\n--find-links ./'a b'\nsix\n-c pins.txt\n");
     directory.write("sub/pins.txt", "six<2\n");
     const auto file = directory.write("main.txt", "-i https://i.org/simple # ours\n"
@@ -95,11 +96,10 @@ TEST(LastingOptions, OfAllFilesInEveryForm) {
                                                   "-e git+https://g.org/p#egg=p\n"
                                                   "rich --config-settings a=b\n"
                                                   "-i https://i.org/simple\n");
-    const auto requirements = spec::read_requirements(file, directory.path());
-    ASSERT_TRUE(requirements) << to_string(requirements.error());
-    EXPECT_EQ(lasting_options(*requirements, directory.path()),
+    const auto requirements = test::good(spec::read_requirements(file, directory.path()));
+    EXPECT_EQ(lasting_options(requirements, directory.path()),
               (Texts{"-i https://i.org/simple", "--extra-index-url=https://e.org/simple --pre",
-                     "-f" + (directory.path() / "sub/wheels").string(), "--no-binary numpy",
+                     "-f" + (directory / "sub/wheels").string(), "--no-binary numpy",
                      "--find-links " + directory.path().string() + "/a\\ b", "-f https://f.org/x"}));
 }
 

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "environments/requirements_text.h"
@@ -11,7 +12,7 @@ namespace {
 
 TEST(RequirementsText, NamesFilesFromElsewhere) {
     const test::TemporaryDirectory place;
-    const auto at = [&](const std::string& name) { return (place.path() / name).string(); };
+    const auto at = [&](const std::string& name) { return (place / name).string(); };
     ASSERT_TRUE(write_file(at("wheels"), ""));
     const auto text = requirements_text({{.text = "-r more.txt", .where = {}},
                                          {.text = "--constraint='a b.txt'", .where = {}},
@@ -27,22 +28,18 @@ TEST(RequirementsText, NamesFilesFromElsewhere) {
 
 TEST(RequirementsText, CopiesWithoutLoginsOfGit) {
     const test::TemporaryDirectory place;
-    fs::create_directory(place.path() / "sub");
-    ASSERT_TRUE(write_file(place.path() / "main.txt", "# more\n-r sub/more.txt\nsix\n"));
-    ASSERT_TRUE(
-        write_file(place.path() / "sub/more.txt", "a @ git+https://me:pw@host/a.git@v1\n-r ../main2.txt\n"));
-    ASSERT_TRUE(write_file(place.path() / "main2.txt", "idna\n"));
-    const auto read = spec::read_requirements(place.path() / "main.txt", place.path());
-    ASSERT_TRUE(read);
-    const auto copy = copy_requirements(*read, place.path() / "copies", pip::without_git_logins);
-    ASSERT_TRUE(copy);
-    const auto again = spec::read_requirements(*copy, place.path());
-    ASSERT_TRUE(again);
+    fs::create_directory(place / "sub");
+    ASSERT_TRUE(write_file(place / "main.txt", "# more\n-r sub/more.txt\nsix\n"));
+    ASSERT_TRUE(write_file(place / "sub/more.txt", "a @ git+https://me:pw@host/a.git@v1\n-r ../main2.txt\n"));
+    ASSERT_TRUE(write_file(place / "main2.txt", "idna\n"));
+    const auto read = test::good(spec::read_requirements(place / "main.txt", place.path()));
+    const auto copy = test::good(copy_requirements(read, place / "copies", pip::without_git_logins));
+    const auto again = test::good(spec::read_requirements(copy, place.path()));
     std::vector<std::string> requirements;
-    for (const auto& line : again->lines)
+    for (const auto& line : again.lines)
         if (!line.text.starts_with('-')) requirements.push_back(line.text);
     EXPECT_EQ(requirements, (std::vector<std::string>{"a @ git+https://host/a.git@v1", "idna", "six"}));
-    EXPECT_EQ(again->lines.at(0).number, 2U) << "lines keep their numbers";
+    EXPECT_EQ(again.lines.at(0).number, 2U) << "lines keep their numbers";
 }
 
 } // namespace

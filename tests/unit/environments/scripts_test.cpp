@@ -2,7 +2,6 @@
 #include "environments/scripts.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 namespace containerize::environments {
 namespace {
@@ -17,7 +16,7 @@ TEST(Scripts, PathsThatShExpandsAreAvoided) {
     const TemporaryDirectory directory;
     const auto script = directory.write("bin/tool", script_of_pip);
     const auto other = directory.write("bin/other", "#!/a $b/bin/python\nimport x\n");
-    ASSERT_TRUE(repair_scripts(directory.path() / "bin", "/a $b"));
+    ASSERT_TRUE(repair_scripts(directory / "bin", "/a $b"));
     EXPECT_EQ(*read_file(script),
               "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/python \"$0\" "
               "\"$@\"\n' '''\nimport x\n");
@@ -28,7 +27,7 @@ TEST(Scripts, PathsThatShExpandsAreAvoided) {
 TEST(Scripts, OrdinaryPathsAreLeft) {
     const TemporaryDirectory directory;
     const auto script = directory.write("bin/tool", script_of_pip);
-    ASSERT_TRUE(repair_scripts(directory.path() / "bin", "/a b"));
+    ASSERT_TRUE(repair_scripts(directory / "bin", "/a b"));
     EXPECT_EQ(*read_file(script), script_of_pip);
 }
 

@@ -1,3 +1,4 @@
+#include "good.h"
 #include "gpu/accelerator.h"
 #include "gpu/fit.h"
 #include "gpu/host_tree.h"
@@ -173,7 +174,7 @@ TEST(Tensorflow, ByItsBuildInfo) {
     EXPECT_EQ(without.title(), "tensorflow 2.19.0");
     EXPECT_EQ(without.purpose(), "CUDA 12.5");
     EXPECT_EQ(without.architectures, (Texts{"sm_60", "sm_70", "compute_90"}));
-    EXPECT_NE(without.lacks.find("tensorflow[and-cuda]"), std::string::npos);
+    EXPECT_TRUE(without.lacks.contains("tensorflow[and-cuda]"));
     environment.distribution("nvidia_cuda_runtime_cu12-12.5.82");
     EXPECT_EQ(environment.package().lacks, "");
     environment.tensorflow("('is_cuda_build', False), ('is_rocm_build', True), ('rocm_version', '6.2.0')");
@@ -231,11 +232,10 @@ TEST(LayersView, ReadsAnImageAsItWouldADirectory) {
                       std::string(3U << 20U, 'x') + " sm_80 sm_90");
     environment.link("lib64", "lib");
     const test::TemporaryDirectory place;
-    const std::array images = {place.path() / "env.sqfs"};
+    const std::array images = {place / "env.sqfs"};
     ASSERT_TRUE(image::write_tree(environment.path(), images[0], {}, 022));
-    const auto layers = image::open_layers(images);
-    ASSERT_TRUE(layers) << to_string(layers.error());
-    const LayersView view(**layers);
+    const auto layers = test::good(image::open_layers(images));
+    const LayersView view(*layers);
     const DirectoryView directory(environment.path());
     EXPECT_EQ(view.list("/"), directory.list("/"));
     EXPECT_EQ(view.resolve("/lib64/python3.12"), "/lib/python3.12");
@@ -285,8 +285,7 @@ TEST(Fits, CudaByTheDriver) {
     EXPECT_TRUE(compare(torch, nvidia_host("570.86.15")).fits);
     const auto older = compare(torch, nvidia_host("535.104.05"));
     EXPECT_TRUE(older.fits);
-    EXPECT_NE(older.reason.find("older than 560.28.03, the driver of that release"), std::string::npos)
-        << older.reason;
+    EXPECT_TRUE(older.reason.contains("older than 560.28.03, the driver of that release")) << older.reason;
     const auto too_old = compare(torch, nvidia_host("470.82.01"));
     EXPECT_FALSE(too_old.fits);
     EXPECT_EQ(
@@ -306,7 +305,7 @@ TEST(Fits, OnlyTheVendorsOwn) {
     EXPECT_EQ(compare(cuda, host_of(amd)).reason, "It was built for CUDA 12.6, and this node has 2 x AMD "
                                                   "Instinct MI250X/MI250 (gfx90a), driver 6.10.5.");
     EXPECT_EQ(compare(cuda, host_of(none)).reason, "It was built for CUDA 12.6, and this node has no GPU.");
-    EXPECT_NE(compare(cuda, host_of(bare)).reason.find("driver is not loaded"), std::string::npos);
+    EXPECT_TRUE(compare(cuda, host_of(bare)).reason.contains("driver is not loaded"));
     for (const auto& [package, tree, fits] : {std::tuple(&cuda, &amd, false),
                                               {&cuda, &none, false},
                                               {&cuda, &bare, false},

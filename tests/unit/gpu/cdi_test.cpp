@@ -92,9 +92,8 @@ TEST(Cdi, FilesThatAreNoSpecification) {
     EXPECT_EQ(why("a: &x [1]\nb: [*x, *x]\nkind: n/g\n", "a.yaml"), "it uses aliases");
     EXPECT_EQ(why(std::string(5U << 20U, ' '), "a.yaml"), "it is too large");
     EXPECT_EQ(why("kind: [" + std::string(1U << 20U, ',') + "]", "a.yaml"), "it has too many entries");
-    EXPECT_NE(
-        why("kind: " + std::string(100, '[') + std::string(100, ']'), "a.yaml").find("nested too deeply"),
-        std::string::npos);
+    EXPECT_TRUE(why("kind: " + std::string(100, '[') + std::string(100, ']'), "a.yaml")
+                    .contains("nested too deeply"));
 }
 
 // A value of the wrong type is ignored.

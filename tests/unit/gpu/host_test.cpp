@@ -32,14 +32,14 @@ TEST(Discover, NvidiaGpusByTheDriversOwnWords) {
     EXPECT_TRUE(host.devices[0].mig.empty());
     EXPECT_EQ(host.describe(Vendor::nvidia), "2 x NVIDIA H200, driver 570.86.15");
     EXPECT_EQ(obstacle(view, host, Vendor::nvidia), "");
-    fs::remove(tree.path() / "dev/nvidia-uvm");
-    EXPECT_NE(obstacle(view, host, Vendor::nvidia).find("/dev/nvidia-uvm is missing"), std::string::npos);
+    fs::remove(tree / "dev/nvidia-uvm");
+    EXPECT_TRUE(obstacle(view, host, Vendor::nvidia).contains("/dev/nvidia-uvm is missing"));
 }
 
 TEST(Discover, NvidiaVersionWithoutSysfs) {
     const HostTree tree;
     tree.nvidia_driver("580.65.06");
-    fs::remove_all(tree.path() / "sys");
+    fs::remove_all(tree / "sys");
     EXPECT_EQ(discover(DirectoryView(tree.path())).driver(Vendor::nvidia), "580.65.06");
 }
 
@@ -59,7 +59,7 @@ TEST(Discover, AGpuWhoseDriverIsNotLoaded) {
     const DirectoryView view(tree.path());
     const auto host = discover(view);
     EXPECT_EQ(host.describe(Vendor::nvidia), "1 x PCI device 10de:2335, no driver");
-    EXPECT_NE(obstacle(view, host, Vendor::nvidia).find("not loaded"), std::string::npos);
+    EXPECT_TRUE(obstacle(view, host, Vendor::nvidia).contains("not loaded"));
 }
 
 TEST(Discover, MigInstancesThatExist) {
@@ -83,7 +83,7 @@ TEST(Discover, Mi250x) {
     ASSERT_EQ(host.devices.size(), 2U);
     EXPECT_EQ(host.devices[1].target, "gfx90a");
     EXPECT_EQ(host.describe(Vendor::amd), "2 x AMD Instinct MI250X/MI250 (gfx90a), driver 6.10.5");
-    fs::remove(tree.path() / "sys/module/amdgpu/version");
+    fs::remove(tree / "sys/module/amdgpu/version");
     EXPECT_EQ(discover(DirectoryView(tree.path())).driver(Vendor::amd), "amdgpu");
 }
 

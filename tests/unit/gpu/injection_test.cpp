@@ -1,4 +1,5 @@
 #include "core/filesystem.h"
+#include "good.h"
 #include "gpu/injection.h"
 #include "image/writer.h"
 #include "trees.h"
@@ -87,8 +88,7 @@ Texts others(const Injection& injection) {
 }
 
 bool says(const Injection& injection, std::string_view text) {
-    return std::ranges::any_of(injection.notes,
-                               [&](const auto& note) { return note.find(text) != std::string::npos; });
+    return std::ranges::any_of(injection.notes, [&](const auto& note) { return note.contains(text); });
 }
 
 std::string notes(const Injection& injection) {
@@ -106,10 +106,9 @@ TEST(Policies, ByTheirNames) {
         ASSERT_EQ(parse_policy(vendor->option)->size(), 1U) << vendor->option;
         EXPECT_EQ(parse_policy(vendor->option)->front(), vendor);
     }
-    const auto wrong = parse_policy("cuda");
-    ASSERT_FALSE(wrong);
-    EXPECT_EQ(to_string(wrong.error()), "unknown GPU policy: 'cuda'\nGive auto, nvidia, amd, intel or none.");
-    EXPECT_EQ(wrong.error().fault, Fault::input);
+    const auto wrong = test::error_of(parse_policy("cuda"));
+    EXPECT_EQ(to_string(wrong), "unknown GPU policy: 'cuda'\nGive auto, nvidia, amd, intel or none.");
+    EXPECT_EQ(wrong.fault, Fault::input);
 }
 
 TEST(Vendors, HaveAllThatTheTableNeeds) {
@@ -183,9 +182,9 @@ TEST_F(Injecting, TheSameWithoutACacheOfLibraries) {
 TEST_F(Injecting, LibrariesFor32BitProgramsAreNotMistakenForTheOthers) {
     make_nvidia_host(host);
     const auto source = host.write("tmp/empty.c", "int nothing;");
-    fs::create_directories(host.path() / "usr/lib64"); // searched first
+    fs::create_directories(host / "usr/lib64"); // searched first
     test::must_run({"gcc", "-m32", "-shared", "-nostdlib", source.string(), "-o",
-                    (host.path() / "usr/lib64/libcuda.so.570.86.15").string()});
+                    (host / "usr/lib64/libcuda.so.570.86.15").string()});
     const auto injection = inject();
     EXPECT_EQ(libraries(injection).size(), 7U);
     EXPECT_FALSE(says(injection, "Not used")) << notes(injection);
@@ -293,7 +292,7 @@ TEST_F(Injecting, LibrariesThatNeedANewerCLibraryAreLeftOut) {
 
 TEST_F(Injecting, AnImageWithoutAnyCLibraryOfGnus) {
     make_nvidia_host(host);
-    fs::remove(image.path() / library_place / "libc.so.6");
+    fs::remove(image / library_place / "libc.so.6");
     const auto injection = inject();
     EXPECT_TRUE(injection.empty());
     EXPECT_TRUE(says(injection, "The image has no GNU C library")) << notes(injection);
@@ -312,7 +311,7 @@ TEST_F(Injecting, CompatibilityLibrariesForDataCentresOnly) {
     EXPECT_TRUE(says(newer, "575.51.03 in /usr/local/cuda-12.9/compat is used"));
     environment.write("cuda-compat/libcuda.so.580.65.06", "");
     EXPECT_EQ(first(inject()).value, "/env/cuda-compat") << "the newest";
-    const auto information = host.path() / "proc/driver/nvidia/gpus/0000:17:00.0/information";
+    const auto information = host / "proc/driver/nvidia/gpus/0000:17:00.0/information";
     std::ofstream(information) << "Model: \t NVIDIA GeForce RTX 4090\nDevice Minor: \t 0\n";
     const auto consumer = inject();
     EXPECT_EQ(first(consumer).kind, EnvironmentChange::Kind::append);

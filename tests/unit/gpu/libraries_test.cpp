@@ -1,7 +1,6 @@
 #include "gpu/libraries.h"
 #include "trees.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <elf.h>
@@ -44,7 +43,7 @@ TEST(GlibcVersion, IsWhatTheLibrarySaysOfItself) {
     EXPECT_EQ(glibc_version(view), "") << "no C library";
     root.make_libc({"GLIBC_2.17"});
     EXPECT_EQ(glibc_version(view), "") << "another one";
-    std::ofstream(root.path() / library, std::ios::app)
+    std::ofstream(root / library, std::ios::app)
         << "x GNU C Library (Debian GLIBC 2.41-12) stable release version 2.41.\nCopyright";
     EXPECT_EQ(glibc_version(view), "2.41");
     EXPECT_EQ(glibc_version(DirectoryView("/")), gnu_get_libc_version());

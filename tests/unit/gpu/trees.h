@@ -12,8 +12,7 @@
 namespace containerize::test {
 
 inline void must_run(std::vector<std::string> argv) {
-    const auto done = containerize::run(
-        {.argv = std::move(argv), .environment = {}, .working_directory = {}, .in_child = {}, .on_line = {}});
+    const auto done = containerize::run({.argv = std::move(argv)});
     if (!done || !done->ok()) throw std::runtime_error(done ? done->output : to_string(done.error()));
 }
 
@@ -88,7 +87,7 @@ private:
     }
     /// Makes a library with this version to link against.
     [[nodiscard]] fs::path make_stub(const std::string& library, const std::string& version) const {
-        const auto stub = sources_.path() / version / library;
+        const auto stub = sources_ / version / library;
         if (fs::exists(stub)) return stub;
         const auto source = sources_.write("stub.c", "void " + symbol(version) + "(void) {}\n");
         const auto script = sources_.write("stub.map", version + " { " + symbol(version) + "; };\n");

@@ -1,4 +1,5 @@
 // The text form of profiles, and the requests that are made from them.
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "image/access_profile.h"
@@ -39,14 +40,12 @@ TEST(Profile, IsReadAsItWasWritten) {
     for (unsigned seed = 0; seed < 20; ++seed) {
         const Profile profile{.image = digest, .blocks = random_blocks(seed)};
         const auto text = to_text(profile);
-        const auto read = parse_profile(text, "p");
-        ASSERT_TRUE(read) << to_string(read.error());
-        EXPECT_EQ(read->image, digest);
-        EXPECT_EQ(read->blocks, profile.blocks);
+        const auto read = test::good(parse_profile(text, "p"));
+        EXPECT_EQ(read.image, digest);
+        EXPECT_EQ(read.blocks, profile.blocks);
     }
-    const auto empty = parse_profile(to_text({.image = digest, .blocks = {}}), "p");
-    ASSERT_TRUE(empty);
-    EXPECT_TRUE(empty->blocks.empty());
+    const auto empty = test::good(parse_profile(to_text({.image = digest, .blocks = {}}), "p"));
+    EXPECT_TRUE(empty.blocks.empty());
 }
 
 TEST(Profile, AdjacentBlocksAreOneLine) {

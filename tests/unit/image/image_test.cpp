@@ -1,4 +1,5 @@
 // Images that the writer packs are read correctly by the reader and by the standard tools.
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "image/reader.h"
@@ -111,12 +112,6 @@ Result<std::unique_ptr<Reader>> open_image(const fs::path& path, std::uint64_t o
     return Reader::open(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, 1, offset);
 }
 
-WriterOptions with_jobs(unsigned jobs) {
-    WriterOptions options;
-    options.jobs = jobs;
-    return options;
-}
-
 struct Settings {
     const char* compression;
     std::uint32_t block_size;
@@ -127,20 +122,19 @@ class Images : public testing::TestWithParam<Settings> {};
 TEST_P(Images, ShowWhatWasPacked) {
     const auto& settings = GetParam();
     const TemporaryDirectory directory;
-    const auto root = directory.path() / "tree";
-    const auto image = directory.path() / "image";
+    const auto root = directory / "tree";
+    const auto image = directory / "image";
     make_tree(root, settings.seed);
-    WriterOptions options = with_jobs(2);
+    WriterOptions options;
+    options.jobs = 2;
     options.compression = *parse_compression(settings.compression);
     options.block_size = settings.block_size;
-    const auto stats = write_tree(root, image, options, 0);
-    ASSERT_TRUE(stats) << to_string(stats.error());
-    EXPECT_EQ(stats->image_bytes, fs::file_size(image));
-    auto reader = open_image(image);
-    ASSERT_TRUE(reader) << to_string(reader.error());
-    expect_same(**reader, (*reader)->root(), root);
+    const auto stats = test::good(write_tree(root, image, options, 0));
+    EXPECT_EQ(stats.image_bytes, fs::file_size(image));
+    auto reader = test::good(open_image(image));
+    expect_same(*reader, reader->root(), root);
     // The standard tool must agree.
-    const auto unpacked = directory.path() / "unpacked";
+    const auto unpacked = directory / "unpacked";
     const auto quoted = [](const fs::path& path) { return "'" + path.string() + "'"; };
     ASSERT_EQ(std::system(
                   ("unsquashfs -q -n -d " + quoted(unpacked) + " " + quoted(image) + " >/dev/null").c_str()),
@@ -162,16 +156,15 @@ void make_foreign_image(const fs::path& root, const fs::path& image, const std::
 
 TEST_P(ForeignImages, AreReadWhereverTheyStart) {
     const TemporaryDirectory directory;
-    const auto root = directory.path() / "tree";
+    const auto root = directory / "tree";
     make_tree(root, 7);
-    const auto image = directory.path() / "image", behind = directory.path() / "behind";
+    const auto image = directory / "image", behind = directory / "behind";
     make_foreign_image(root, image, GetParam());
     const std::uint64_t offset = 300001;
     directory.write("behind", std::string(offset, 'S') + read_file(image, std::uint64_t{1} << 30U).value());
     for (const auto& [file, start] : {std::pair{image, std::uint64_t{0}}, {behind, offset}}) {
-        auto reader = open_image(file, start);
-        ASSERT_TRUE(reader) << to_string(reader.error());
-        expect_same(**reader, (*reader)->root(), root);
+        auto reader = test::good(open_image(file, start));
+        expect_same(*reader, reader->root(), root);
     }
     EXPECT_FALSE(open_image(behind, offset - 1));
     EXPECT_FALSE(open_image(behind, fs::file_size(behind) + offset));
@@ -189,50 +182,44 @@ INSTANTIATE_TEST_SUITE_P(All, ForeignImages,
 TEST(Reader, ShowsAttributesOfForeignImages) {
     const TemporaryDirectory directory(
         "/var/tmp"); // /tmp may be in memory, without attributes before Linux 6.6
-    const auto root = directory.path() / "tree";
+    const auto root = directory / "tree";
     directory.write("tree/file", "x");
     ASSERT_EQ(setxattr((root / "file").c_str(), "user.comment", "said", 4, 0), 0);
-    make_foreign_image(root, directory.path() / "image", "-comp gzip -xattrs");
-    auto reader = open_image(directory.path() / "image");
-    ASSERT_TRUE(reader) << to_string(reader.error());
-    const auto file = (*reader)->lookup((*reader)->root(), "file");
-    ASSERT_TRUE(file);
-    const auto inode = (*reader)->inode(*file);
-    ASSERT_TRUE(inode);
-    const auto xattrs = (*reader)->xattrs(inode->xattrs);
-    ASSERT_TRUE(xattrs);
-    ASSERT_EQ(xattrs->size(), 1U);
-    EXPECT_EQ(xattrs->front().name, "user.comment");
-    EXPECT_EQ(xattrs->front().value, "said");
+    make_foreign_image(root, directory / "image", "-comp gzip -xattrs");
+    auto reader = test::good(open_image(directory / "image"));
+    const auto file = test::good(reader->lookup(reader->root(), "file"));
+    const auto inode = test::good(reader->inode(file));
+    const auto xattrs = test::good(reader->xattrs(inode.xattrs));
+    ASSERT_EQ(xattrs.size(), 1U);
+    EXPECT_EQ(xattrs.front().name, "user.comment");
+    EXPECT_EQ(xattrs.front().value, "said");
 }
 
 // The licence of its library is not compatible with ours.
 TEST(Reader, NamesTheCompressorThatItDoesNotKnow) {
     const TemporaryDirectory directory;
     directory.write("tree/file", "x");
-    make_foreign_image(directory.path() / "tree", directory.path() / "image", "-comp lzo");
-    const auto reader = open_image(directory.path() / "image");
-    ASSERT_FALSE(reader);
-    EXPECT_NE(to_string(reader.error()).find("lzo"), std::string::npos) << to_string(reader.error());
+    make_foreign_image(directory / "tree", directory / "image", "-comp lzo");
+    const auto refused = test::error_of(open_image(directory / "image"));
+    EXPECT_TRUE(to_string(refused).contains("lzo")) << to_string(refused);
 }
 
 TEST(Writer, ThreadsChangeNoByte) {
     const TemporaryDirectory directory;
-    make_tree(directory.path() / "tree", 5);
+    make_tree(directory / "tree", 5);
     std::string first;
     for (const unsigned jobs : {1U, 2U, 4U}) {
-        const auto image = directory.path() / ("image" + std::to_string(jobs));
-        ASSERT_TRUE(write_tree(directory.path() / "tree", image, with_jobs(jobs), 022));
-        const auto content = read_file(image, std::uint64_t{1} << 30U);
-        ASSERT_TRUE(content);
-        if (first.empty()) first = *content;
-        EXPECT_TRUE(first == *content) << jobs;
+        const auto image = directory / ("image" + std::to_string(jobs));
+        ASSERT_TRUE(write_tree(directory / "tree", image, {.jobs = jobs}, 022));
+        const auto content = test::good(read_file(image, std::uint64_t{1} << 30U));
+        if (first.empty()) first = content;
+        EXPECT_TRUE(first == content) << jobs;
     }
 }
 
 TEST(Writer, ModesAreFitForSharing) {
     const TemporaryDirectory directory;
-    const auto root = directory.path() / "tree";
+    const auto root = directory / "tree";
     write(root / "file", "x");
     write(root / "program", "x");
     chmod((root / "file").c_str(), 0600);
@@ -240,12 +227,11 @@ TEST(Writer, ModesAreFitForSharing) {
     for (const auto& [umask_bits, file, program] : {std::tuple{mode_t{022}, mode_t{0644}, mode_t{0755}},
                                                     {mode_t{027}, mode_t{0640}, mode_t{0750}},
                                                     {mode_t{077}, mode_t{0600}, mode_t{0700}}}) {
-        const auto image = directory.path() / ("image" + std::to_string(umask_bits));
-        ASSERT_TRUE(write_tree(root, image, with_jobs(1), umask_bits));
-        auto reader = open_image(image);
-        ASSERT_TRUE(reader);
+        const auto image = directory / ("image" + std::to_string(umask_bits));
+        ASSERT_TRUE(write_tree(root, image, {}, umask_bits));
+        auto reader = test::good(open_image(image));
         const auto mode = [&](const char* name) {
-            return (*reader)->inode(*(*reader)->lookup((*reader)->root(), name))->mode & 07777U;
+            return reader->inode(*reader->lookup(reader->root(), name))->mode & 07777U;
         };
         EXPECT_EQ(mode("file"), file);
         EXPECT_EQ(mode("program"), program);
@@ -257,45 +243,40 @@ TEST(Writer, DuplicatesAreStoredOnce) {
     std::mt19937 random(9);
     const auto content = random_bytes(random, 300000, false);
     for (int i = 0; i < 40; ++i)
-        write(directory.path() / "tree" / std::to_string(i), content);
-    const auto stats = write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 022);
-    ASSERT_TRUE(stats);
-    EXPECT_LT(stats->image_bytes, 2 * content.size());
+        write(directory / "tree" / std::to_string(i), content);
+    const auto stats = test::good(write_tree(directory / "tree", directory / "image", {.jobs = 2}, 022));
+    EXPECT_LT(stats.image_bytes, 2 * content.size());
 }
 
 TEST(Writer, LaterTimesAreClamped) {
     const TemporaryDirectory directory;
-    write(directory.path() / "tree/file", "x");
-    WriterOptions options = with_jobs(1);
+    write(directory / "tree/file", "x");
+    WriterOptions options;
     options.source_date_epoch = 1000;
-    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", options, 022));
-    auto reader = open_image(directory.path() / "image");
-    ASSERT_TRUE(reader);
-    EXPECT_EQ((*reader)->inode(*(*reader)->lookup((*reader)->root(), "file"))->mtime, 1000U);
+    ASSERT_TRUE(write_tree(directory / "tree", directory / "image", options, 022));
+    auto reader = test::good(open_image(directory / "image"));
+    EXPECT_EQ(reader->inode(*reader->lookup(reader->root(), "file"))->mtime, 1000U);
 }
 
 TEST(Writer, RefusesWhatNoImageCanHold) {
     const TemporaryDirectory directory;
-    auto writer = Writer::create(directory.path() / "image", with_jobs(1));
-    ASSERT_TRUE(writer);
-    ASSERT_TRUE(writer->begin_file("a", {}));
-    ASSERT_TRUE(writer->end_file());
+    auto writer = test::good(Writer::create(directory / "image", {}));
+    ASSERT_TRUE(writer.begin_file("a", {}));
+    ASSERT_TRUE(writer.end_file());
     for (const char* path : {"../x", "a/b", "x//y", "./x", "a"})
-        EXPECT_FALSE(writer->begin_file(path, {})) << path;
-    EXPECT_FALSE(writer->add_hardlink("b", "missing"));
-    EXPECT_FALSE(writer->add_symlink("l", "", {}));
+        EXPECT_FALSE(writer.begin_file(path, {})) << path;
+    EXPECT_FALSE(writer.add_hardlink("b", "missing"));
+    EXPECT_FALSE(writer.add_symlink("l", "", {}));
 }
 
 TEST(Writer, LeavesNoFileWithoutFinish) {
     const TemporaryDirectory directory;
     {
-        auto writer = Writer::create(directory.path() / "image", with_jobs(1));
+        auto writer = Writer::create(directory / "image", {});
         ASSERT_TRUE(writer);
     }
-    EXPECT_FALSE(fs::exists(directory.path() / "image"));
-    const auto failed = Writer::create("/nonexistent/image", with_jobs(1));
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(to_string(failed.error()),
+    EXPECT_FALSE(fs::exists(directory / "image"));
+    EXPECT_EQ(to_string(test::error_of(Writer::create("/nonexistent/image", {}))),
               "/nonexistent/image: cannot create the image: No such file or directory");
 }
 
@@ -306,10 +287,9 @@ TEST(Writer, MayBeAbandonedInTheMiddleOfAFile) {
     std::vector<std::byte> noise(std::size_t{8} << 20U);
     for (auto& byte : noise)
         byte = static_cast<std::byte>(random());
-    auto writer = Writer::create(directory.path() / "image", with_jobs(2));
-    ASSERT_TRUE(writer);
-    ASSERT_TRUE(writer->begin_file("a", {}));
-    ASSERT_TRUE(writer->append(noise));
+    auto writer = test::good(Writer::create(directory / "image", {.jobs = 2}));
+    ASSERT_TRUE(writer.begin_file("a", {}));
+    ASSERT_TRUE(writer.append(noise));
 }
 
 TEST(Options, CompressorsHaveSquashfssNumbers) {
@@ -339,29 +319,29 @@ TEST(Options, AreChecked) {
 
 TEST(Reader, ServesManyThreads) {
     const TemporaryDirectory directory;
-    make_tree(directory.path() / "tree", 11);
-    ASSERT_TRUE(write_tree(directory.path() / "tree", directory.path() / "image", with_jobs(2), 0));
-    auto reader = open_image(directory.path() / "image");
+    make_tree(directory / "tree", 11);
+    ASSERT_TRUE(write_tree(directory / "tree", directory / "image", {.jobs = 2}, 0));
+    auto reader = open_image(directory / "image");
     ASSERT_TRUE(reader);
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i)
-        threads.emplace_back([&] { expect_same(**reader, (*reader)->root(), directory.path() / "tree"); });
+        threads.emplace_back([&] { expect_same(**reader, (*reader)->root(), directory / "tree"); });
 }
 
 // Damages bytes all over an image: the reader may return an error, but must not access memory out of bounds,
 // which the sanitizers check.
 TEST(Reader, SurvivesDamagedImages) {
     const TemporaryDirectory directory;
-    const auto root = directory.path() / "tree";
+    const auto root = directory / "tree";
     for (int i = 0; i < 300; ++i)
         write(root / ("d" + std::to_string(i % 7)) / std::to_string(i), std::string(3000, 'a'));
     write(root / "large", std::string(500000, 'b'));
     fs::create_symlink("large", root / "link");
     // Uncompressed, so that the damage reaches every field and does not already fail in the decompressor.
-    WriterOptions options = with_jobs(1);
+    WriterOptions options;
     options.compression = {.compressor = Compressor::none, .level = 0};
-    ASSERT_TRUE(write_tree(root, directory.path() / "image", options, 0));
-    const auto good = *read_file(directory.path() / "image", std::uint64_t{1} << 30U);
+    ASSERT_TRUE(write_tree(root, directory / "image", options, 0));
+    const auto good = *read_file(directory / "image", std::uint64_t{1} << 30U);
     const std::size_t tables = good.size() - std::min<std::size_t>(good.size(), 24000);
     std::mt19937 random(3);
     for (int round = 0; round < 400; ++round) {
@@ -371,7 +351,7 @@ TEST(Reader, SurvivesDamagedImages) {
             const std::size_t at = in_superblock ? random() % 96 : tables + random() % (bad.size() - tables);
             bad[at] = static_cast<char>(random());
         }
-        const auto path = directory.path() / "bad";
+        const auto path = directory / "bad";
         fs::remove(path);
         std::ofstream(path, std::ios::binary) << bad;
         auto reader = open_image(path);
@@ -394,13 +374,11 @@ TEST(Reader, SurvivesDamagedImages) {
 
 TEST(Reader, RefusesWhatIsNoImage) {
     const TemporaryDirectory directory;
-    write(directory.path() / "short", "hsqs");
-    write(directory.path() / "other", std::string(5000, 'x'));
-    EXPECT_NE(
-        to_string(open_image(directory.path() / "short").error()).find("shorter than a squashfs header"),
-        std::string::npos);
-    EXPECT_NE(to_string(open_image(directory.path() / "other").error()).find("it is not a squashfs image"),
-              std::string::npos);
+    write(directory / "short", "hsqs");
+    write(directory / "other", std::string(5000, 'x'));
+    EXPECT_TRUE(
+        to_string(open_image(directory / "short").error()).contains("shorter than a squashfs header"));
+    EXPECT_TRUE(to_string(open_image(directory / "other").error()).contains("it is not a squashfs image"));
 }
 
 } // namespace

@@ -1,4 +1,6 @@
 // Whatever is read ahead and whatever a profile says, programs see the content of the image.
+#include "../good.h"
+#include "../happens.h"
 #include "../random_trees.h"
 #include "../temporary.h"
 #include "image/access_profile.h"
@@ -8,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -28,20 +29,11 @@ struct File {
     std::string path, content;
 };
 
-/// Waits for what other threads do.
-void eventually(const std::function<bool()>& happened) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!happened()) {
-        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it did not happen";
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-}
-
 /// A random tree in an image, with a profile of all its blocks.
 class RandomImage {
 public:
     explicit RandomImage(unsigned seed) : random_(seed) {
-        const auto tree = directory_.path() / "tree";
+        const auto tree = directory_ / "tree";
         test::fill(random_, tree, 3);
         for (int i = 0; i < 3; ++i)
             directory_.write("tree/noise" + std::to_string(i), noise(random_() % 2'000'000));
@@ -100,7 +92,7 @@ public:
             paths.push_back(file.path);
         return paths;
     }
-    [[nodiscard]] fs::path image() const { return directory_.path() / "image"; }
+    [[nodiscard]] fs::path image() const { return directory_ / "image"; }
     [[nodiscard]] const std::vector<ProfileBlock>& blocks() const { return blocks_; }
     [[nodiscard]] std::mt19937& random() { return random_; }
 
@@ -178,7 +170,7 @@ TEST_P(Prefetching, DroppedInTheMiddleItShowsTheSameTree) {
     slow.statistics = std::make_shared<Statistics>();
     auto layers = image.open(slow);
     layers->prefetch({{.image = {}, .blocks = image.blocks()}}, little_left);
-    eventually([&] { return slow.statistics->prefetch_dropped > 0; });
+    ASSERT_TRUE(test::happens([&] { return slow.statistics->prefetch_dropped > 0; }));
     image.check_by_threads(*layers, 3);
     // Dropped while threads want its blocks.
     slow.read_delay = std::chrono::milliseconds(20);
@@ -195,41 +187,36 @@ TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
     auto layers = image.open();
     const auto third = static_cast<std::ptrdiff_t>(image.blocks().size() / 3);
     const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + third);
-    const auto files = recorded_files(*layers, {{.image = {}, .blocks = some}});
-    ASSERT_TRUE(files);
-    const auto path = directory.path() / "placed";
-    ASSERT_TRUE(write_merged(*layers, path, {}, {}, *files));
-    auto placed = open_layers(std::vector{path});
-    ASSERT_TRUE(placed) << to_string(placed.error());
-    image.check(**placed, 1);
-    const auto blocks = recorded_blocks(**placed, *files);
-    ASSERT_TRUE(blocks);
+    const auto files = test::good(recorded_files(*layers, {{.image = {}, .blocks = some}}));
+    const auto path = directory / "placed";
+    ASSERT_TRUE(write_merged(*layers, path, {}, {}, files));
+    auto placed = test::good(open_layers(std::vector{path}));
+    image.check(*placed, 1);
+    const auto blocks = test::good(recorded_blocks(*placed, files));
     // Blocks of other files come after those of recorded files, but ends of files may share a block.
     std::set<std::uint64_t> of_recorded;
     std::uint64_t last = 0;
-    for (const auto& file : *files) {
-        const auto reference = *(*placed)->find(file.path);
-        const auto there = *(*placed)->blocks_of(reference);
+    for (const auto& file : files) {
+        const auto reference = *placed->find(file.path);
+        const auto there = *placed->blocks_of(reference);
         for (const auto& block : there)
             of_recorded.insert(block.start);
-        if ((*placed)->inode(reference)->size >= (*placed)->block_size() && !there.empty())
+        if (placed->inode(reference)->size >= placed->block_size() && !there.empty())
             last = std::max(last, there.front().start);
     }
     for (const auto& file : image.paths()) {
-        const auto there = (*placed)->blocks_of(*(*placed)->find(file));
-        ASSERT_TRUE(there);
-        for (const auto& block : *there)
+        const auto there = test::good(placed->blocks_of(*placed->find(file)));
+        for (const auto& block : there)
             if (!of_recorded.contains(block.start)) {
                 EXPECT_GT(block.start, last) << file;
             }
     }
     // No recorded block was lost, and each is found at its place in the new image.
-    for (const auto& file : *files) {
-        const auto there = (*placed)->blocks_of(*(*placed)->find(file.path));
-        ASSERT_TRUE(there);
+    for (const auto& file : files) {
+        const auto there = test::good(placed->blocks_of(*placed->find(file.path)));
         for (const auto& [number, place] : file.blocks)
-            if (number < there->size()) {
-                EXPECT_NE(std::ranges::find(*blocks, (*there)[number]), blocks->end()) << file.path;
+            if (number < there.size()) {
+                EXPECT_NE(std::ranges::find(blocks, there[number]), blocks.end()) << file.path;
             }
     }
 }
@@ -260,7 +247,7 @@ TEST(Prefetch, WhatNobodyWantsIsDroppedAndNeverMoreThanTheLimitIsHeld) {
     how.patience = std::chrono::seconds(1);
     layers->prefetch({{.image = {}, .blocks = image.blocks()}}, how);
     const auto& statistics = *counted.statistics;
-    eventually([&] { return statistics.prefetch_dropped > 0; });
+    ASSERT_TRUE(test::happens([&] { return statistics.prefetch_dropped > 0; }));
     EXPECT_LE(statistics.prefetch_bytes, how.memory);
     EXPECT_GT(statistics.prefetch_dropped, 0U);
     EXPECT_LE(statistics.prefetch_dropped, statistics.prefetch_bytes);
@@ -275,7 +262,7 @@ TEST(Prefetch, WhatIsDecompressedAheadIsNotLoadedAgain) {
     const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + 8);
     layers->prefetch({{.image = {}, .blocks = some}}, options(4U << 20U, 4, 64U << 20U, 16U << 20U));
     const auto& statistics = *counted.statistics;
-    eventually([&] { return statistics.prefetch_blocks >= some.size(); });
+    ASSERT_TRUE(test::happens([&] { return statistics.prefetch_blocks >= some.size(); }));
     EXPECT_EQ(statistics.blocks_wanted, 0U);
     image.check(*layers, 1);
     EXPECT_EQ(statistics.blocks_loaded, image.blocks().size() - some.size());

@@ -2,7 +2,6 @@
 #include "inputs/inputs.h"
 #include "temporary.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -43,9 +42,7 @@ protected:
     }
     ~InputsTest() override { unsetenv("SOURCE_DATE_EPOCH"); }
 
-    [[nodiscard]] std::string at(const std::string& name) const {
-        return (directory_.path() / name).string();
-    }
+    [[nodiscard]] std::string at(const std::string& name) const { return (directory_ / name).string(); }
     /// For a conda environment with this text.
     void conda(const std::string& text) {
         options_.spec = directory_.write("env.yml", text);

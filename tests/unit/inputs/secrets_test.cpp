@@ -18,14 +18,14 @@ TEST(SecretsOfPackages, ClonesHaveNoLogins) {
     const std::array files = {"src/one/.git/config", "elsewhere/deep/two/.git/config",
                               "src/one/.git/modules/sub/config", "src/one/.git/modules/a/modules/b/config"};
     for (const auto* file : files) {
-        fs::create_directories((place.path() / file).parent_path());
-        ASSERT_TRUE(write_file(place.path() / file, with_url("me:s3cret-word@")));
+        fs::create_directories((place / file).parent_path());
+        ASSERT_TRUE(write_file(place / file, with_url("me:s3cret-word@")));
     }
-    ASSERT_TRUE(write_file(place.path() / "config", with_url("me:s3cret-word@")));
+    ASSERT_TRUE(write_file(place / "config", with_url("me:s3cret-word@")));
     ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
     for (const auto* file : files)
-        EXPECT_EQ(read_file(place.path() / file).value_or("none"), with_url("")) << file;
-    EXPECT_EQ(read_file(place.path() / "config").value_or("none"), with_url("me:s3cret-word@"))
+        EXPECT_EQ(read_file(place / file).value_or("none"), with_url("")) << file;
+    EXPECT_EQ(read_file(place / "config").value_or("none"), with_url("me:s3cret-word@"))
         << "no file of git's";
 }
 

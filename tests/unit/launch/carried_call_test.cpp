@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/carried_call.h"
 #include "temporary.h"
 
@@ -30,6 +31,17 @@ void announce(const Fd& file) {
     setenv(call_variable.name(), std::to_string(file.get()).c_str(), 1);
 }
 
+/// As another process, whose working directory is the root.
+void resume_in_root(CarriedCall& call) {
+    call.arguments = {"x"};
+    auto packed = pack(call);
+    ASSERT_TRUE(packed);
+    std::filesystem::current_path("/");
+    announce(*packed);
+    [[maybe_unused]] const int taken_over = packed->release();
+    ASSERT_TRUE(resume_call());
+}
+
 bool is_open(int descriptor) {
     return fcntl(descriptor, F_GETFD) >= 0;
 }
@@ -45,28 +57,25 @@ protected:
 };
 
 TEST_F(CarriedCallTest, ArrivesAsItWas) {
-    auto packed = pack(example());
-    ASSERT_TRUE(packed);
-    EXPECT_EQ(fcntl(packed->get(), F_GETFD) & FD_CLOEXEC, 0);
-    announce(*packed);
-    const int descriptor = packed->release();
-    const auto call = resume_call();
-    ASSERT_TRUE(call) << to_string(call.error());
-    ASSERT_TRUE(*call);
-    EXPECT_EQ((*call)->program, example().program);
-    EXPECT_EQ((*call)->target, example().target);
-    EXPECT_FALSE((*call)->through_prefix);
-    EXPECT_EQ((*call)->arguments, example().arguments);
-    EXPECT_EQ((*call)->environment, example().environment);
-    EXPECT_EQ((*call)->plan.prefix, "/env");
-    EXPECT_EQ((*call)->plan.scripts, example().plan.scripts);
+    auto packed = test::good(pack(example()));
+    EXPECT_EQ(fcntl(packed.get(), F_GETFD) & FD_CLOEXEC, 0);
+    announce(packed);
+    const int descriptor = packed.release();
+    const auto call = test::good(resume_call());
+    ASSERT_TRUE(call);
+    EXPECT_EQ(call->program, example().program);
+    EXPECT_EQ(call->target, example().target);
+    EXPECT_FALSE(call->through_prefix);
+    EXPECT_EQ(call->arguments, example().arguments);
+    EXPECT_EQ(call->environment, example().environment);
+    EXPECT_EQ(call->plan.prefix, "/env");
+    EXPECT_EQ(call->plan.scripts, example().plan.scripts);
     EXPECT_FALSE(is_open(descriptor));
 }
 
 TEST_F(CarriedCallTest, NothingWasCarriedHere) {
-    const auto call = resume_call();
-    ASSERT_TRUE(call);
-    EXPECT_FALSE(*call);
+    const auto call = test::good(resume_call());
+    EXPECT_FALSE(call);
 }
 
 TEST_F(CarriedCallTest, TheProcessIsWhereItWas) {
@@ -77,13 +86,7 @@ TEST_F(CarriedCallTest, TheProcessIsWhereItWas) {
     std::signal(SIGUSR2, SIG_DFL);
     EXPECT_EQ(call.directory, directory.path());
     EXPECT_GT(call.directory_fd, STDERR_FILENO);
-    call.arguments = {"x"};
-    auto packed = pack(call);
-    ASSERT_TRUE(packed);
-    std::filesystem::current_path("/");
-    announce(*packed);
-    [[maybe_unused]] const int taken_over = packed->release();
-    ASSERT_TRUE(resume_call());
+    ASSERT_NO_FATAL_FAILURE(resume_in_root(call));
     EXPECT_EQ(std::filesystem::current_path(), directory.path());
     EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_IGN);
     EXPECT_FALSE(is_open(call.directory_fd));
@@ -91,32 +94,25 @@ TEST_F(CarriedCallTest, TheProcessIsWhereItWas) {
 
 TEST_F(CarriedCallTest, ADirectoryThatIsGoneIsKeptByItsDescriptor) {
     const test::TemporaryDirectory directory;
-    const auto gone = directory.path() / "gone";
+    const auto gone = directory / "gone";
     std::filesystem::create_directory(gone);
     std::filesystem::current_path(gone);
     std::filesystem::remove(gone);
     auto call = call_of_this_process();
-    call.arguments = {"x"};
-    auto packed = pack(call);
-    ASSERT_TRUE(packed);
-    std::filesystem::current_path("/");
-    announce(*packed);
-    [[maybe_unused]] const int taken_over = packed->release();
-    ASSERT_TRUE(resume_call());
+    ASSERT_NO_FATAL_FAILURE(resume_in_root(call));
     std::error_code failed;
     EXPECT_TRUE(std::filesystem::current_path(failed).empty()) << "it has no name any more";
 }
 
 TEST_F(CarriedCallTest, WhatIsNotWholeIsRefused) {
-    auto packed = pack(example());
-    ASSERT_TRUE(packed);
-    const auto size = lseek(packed->get(), 0, SEEK_END);
+    auto packed = test::good(pack(example()));
+    const auto size = lseek(packed.get(), 0, SEEK_END);
     for (const off_t cut : {size - 1, size / 2, off_t{5}, off_t{0}}) {
-        ASSERT_EQ(ftruncate(packed->get(), cut), 0);
-        announce(*packed);
+        ASSERT_EQ(ftruncate(packed.get(), cut), 0);
+        announce(packed);
         const auto call = resume_call();
         ASSERT_FALSE(call) << cut;
-        EXPECT_NE(call.error().hint.find("unset"), std::string::npos);
+        EXPECT_TRUE(call.error().hint.contains("unset"));
     }
     for (const char* nonsense : {"", "x", "-1", "99999"}) {
         setenv(call_variable.name(), nonsense, 1);

@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/control_message.h"
 
 #include <climits>
@@ -11,10 +12,9 @@ using namespace std::string_literals;
 
 TEST(ControlMessage, IsReadAsItWasWritten) {
     for (const auto verb : {ControlVerb::mount, ControlVerb::statistics}) {
-        const auto request = parse_request(to_message({.verb = verb, .prefix = "/opt/a b"}));
-        ASSERT_TRUE(request);
-        EXPECT_EQ(request->verb, verb);
-        EXPECT_EQ(request->prefix, "/opt/a b");
+        const auto request = test::good(parse_request(to_message({.verb = verb, .prefix = "/opt/a b"})));
+        EXPECT_EQ(request.verb, verb);
+        EXPECT_EQ(request.prefix, "/opt/a b");
     }
     EXPECT_EQ(to_message({.verb = ControlVerb::mount, .prefix = "/x"}), "mount\0/x"s)
         << "as older launchers say it";

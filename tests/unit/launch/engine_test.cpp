@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/control_message.h"
 #include "launch/engine.h"
 
@@ -10,9 +11,8 @@ namespace {
 
 TEST(Engine, NamesAreReadAsTheyAreWritten) {
     for (const auto engine : {Engine::automatic, Engine::native, Engine::apptainer, Engine::singularity}) {
-        const auto read = parse_engine(to_text(engine));
-        ASSERT_TRUE(read);
-        EXPECT_EQ(*read, engine);
+        const auto read = test::good(parse_engine(to_text(engine)));
+        EXPECT_EQ(read, engine);
     }
     EXPECT_EQ(to_text(Engine::automatic), "auto");
 }
@@ -22,7 +22,7 @@ TEST(Engine, OtherNamesAreInputErrors) {
         const auto read = parse_engine(name);
         ASSERT_FALSE(read) << name;
         EXPECT_EQ(read.error().fault, Fault::input);
-        EXPECT_NE(read.error().what.find("'" + std::string(name) + "'"), std::string::npos);
+        EXPECT_TRUE(read.error().what.contains("'" + std::string(name) + "'"));
     }
 }
 

@@ -20,7 +20,7 @@ using namespace std::string_literals;
 
 TEST(ChooseTarget, IsThePathOfTheCallIfThatIsTheWrapper) {
     const TemporaryDirectory directory;
-    const auto at = [&](const std::string& name) { return (directory.path() / name).string(); };
+    const auto at = [&](const std::string& name) { return (directory / name).string(); };
     Call call;
     call.program = directory.write("env/bin/python", "the wrapper").string();
     call.prefix = at("env");
@@ -119,7 +119,7 @@ TEST(PrepareEnvironment, ActivatesUnlessAnotherVenvIsActive) {
         environment.insert(environment.end(), one.more.begin(), one.more.end());
         const auto result = launched(call, environment, {});
         EXPECT_EQ(result.variables, one.expected);
-        EXPECT_EQ(result.sourced, one.expected.find("A=on") != std::string::npos);
+        EXPECT_EQ(result.sourced, one.expected.contains("A=on"));
     }
 }
 
@@ -190,18 +190,14 @@ TEST(CodeToSource, ScriptsSeeNoArgumentsAndTheProgramAll) {
     const auto done =
         run({.argv = {"bash", "-c", code_to_source({first.string(), second.string()}), "containerize",
                       "its name", "/bin/bash", "-c", R"(head -c 9 /proc/$$/cmdline; echo "$0|$1|$2|$COUNT")",
-                      "zero", "a b", "*"},
-             .environment = {},
-             .working_directory = {},
-             .in_child = {},
-             .on_line = {}});
+                      "zero", "a b", "*"}});
     ASSERT_TRUE(done && done->ok());
     EXPECT_EQ(done->output, "its name\0zero|a b|*|0 and 0\n"s);
 }
 
 TEST(FindCommand, TakesTheFirstExecutableFile) {
     const TemporaryDirectory directory;
-    const auto at = [&](const std::string& name) { return (directory.path() / name).string(); };
+    const auto at = [&](const std::string& name) { return (directory / name).string(); };
     for (const char* name : {"two/tool", "three/tool"})
         ASSERT_EQ(chmod(directory.write(name, "").c_str(), 0755), 0);
     directory.write("one/tool", "");

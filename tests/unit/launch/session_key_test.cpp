@@ -1,4 +1,5 @@
 #include "launch/session_key.h"
+#include "users.h"
 
 #include <array>
 #include <cstdlib>
@@ -8,7 +9,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace containerize::launch {
@@ -95,19 +95,7 @@ TEST(SessionKey, LinksOfSessionsAreTheNodes) {
 
 /// The limits that a child has after `change`.
 std::string limits_after(const std::function<bool()>& change) {
-    std::array<int, 2> ends{};
-    if (pipe(ends.data()) != 0) return "no pipe";
-    const pid_t pid = fork();
-    if (pid == 0) {
-        const auto text = change() ? binding_limits() : "not changed";
-        _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
-    }
-    close(ends[1]);
-    std::array<char, 1024> text{};
-    const auto size = read(ends[0], text.data(), text.size());
-    close(ends[0]);
-    waitpid(pid, nullptr, 0);
-    return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+    return test::in_process([&] { return change() ? binding_limits() : "not changed"; });
 }
 
 bool set_limit(__rlimit_resource_t resource, rlim_t soft, rlim_t hard) {

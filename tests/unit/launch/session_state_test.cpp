@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/session_state.h"
 #include "temporary.h"
 
@@ -86,10 +87,9 @@ TEST_F(SessionState, ALauncherFindsTheSessionOfItsIdentity) {
         EXPECT_FALSE(find_session(state(), root));
         {
             const Supervisor supervisor(lock);
-            const auto session = find_session(state(), root);
-            ASSERT_TRUE(session);
-            EXPECT_EQ(session->supervisor, supervisor.pid());
-            EXPECT_FALSE(session->inside);
+            const auto session = test::good(find_session(state(), root));
+            EXPECT_EQ(session.supervisor, supervisor.pid());
+            EXPECT_FALSE(session.inside);
             EXPECT_FALSE(find_session(state(), root + "f")) << "that is another root";
         }
         EXPECT_FALSE(find_session(state(), root));
@@ -114,10 +114,9 @@ TEST_F(SessionState, AProcessInsideFindsItsOwnSession) {
         EXPECT_FALSE(find_session(state(), ""));
         fs::create_symlink(name, path() / inside_link_name(own_identity("")));
         for (const std::string& wanted : {std::string(), root}) {
-            const auto session = find_session(state(), wanted);
-            ASSERT_TRUE(session);
-            EXPECT_EQ(session->supervisor, supervisor.pid());
-            EXPECT_TRUE(session->inside);
+            const auto session = test::good(find_session(state(), wanted));
+            EXPECT_EQ(session.supervisor, supervisor.pid());
+            EXPECT_TRUE(session.inside);
         }
         EXPECT_FALSE(find_session(state(), "another")) << "its root cannot be changed";
     }

@@ -1,3 +1,4 @@
+#include "good.h"
 #include "manifest/launch_settings.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +12,10 @@ TEST(PrefetchSetting, IsWhenAndPerhapsHow) {
     EXPECT_EQ(parse_prefetch("auto")->when, When::automatic);
     EXPECT_EQ(parse_prefetch("on")->when, When::always);
     EXPECT_EQ(parse_prefetch("off")->when, When::never);
-    const auto setting = parse_prefetch("on:1M:32");
-    ASSERT_TRUE(setting);
-    EXPECT_EQ(setting->when, When::always);
-    EXPECT_EQ(setting->size, 1U << 20U);
-    EXPECT_EQ(setting->depth, 32U);
+    const auto setting = test::good(parse_prefetch("on:1M:32"));
+    EXPECT_EQ(setting.when, When::always);
+    EXPECT_EQ(setting.size, 1U << 20U);
+    EXPECT_EQ(setting.depth, 32U);
     EXPECT_EQ(parse_prefetch("auto:64K:1")->size, 64U << 10U);
     EXPECT_EQ(parse_prefetch("auto:65537:1")->size, 65537U);
     for (const auto* bad :

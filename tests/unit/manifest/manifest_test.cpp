@@ -1,3 +1,4 @@
+#include "good.h"
 #include "launch/launch_plan.h"
 #include "manifest/manifest.h"
 
@@ -31,15 +32,14 @@ Manifest example() {
 }
 
 TEST(Manifest, IsReadAsItWasWritten) {
-    const auto read = parse_manifest(to_text(example()), "m");
-    ASSERT_TRUE(read) << to_string(read.error());
-    EXPECT_EQ(read->prefix, example().prefix);
-    EXPECT_EQ(read->image.size, 4096U);
-    EXPECT_EQ(read->wrapper_paths, example().wrapper_paths);
-    ASSERT_EQ(read->environment.size(), 2U);
-    EXPECT_EQ(read->environment[0].kind, launch::EnvironmentChange::Kind::unset);
-    EXPECT_EQ(read->environment[1].value, "line\nbreak");
-    EXPECT_EQ(to_text(*read), to_text(example()));
+    const auto read = test::good(parse_manifest(to_text(example()), "m"));
+    EXPECT_EQ(read.prefix, example().prefix);
+    EXPECT_EQ(read.image.size, 4096U);
+    EXPECT_EQ(read.wrapper_paths, example().wrapper_paths);
+    ASSERT_EQ(read.environment.size(), 2U);
+    EXPECT_EQ(read.environment[0].kind, launch::EnvironmentChange::Kind::unset);
+    EXPECT_EQ(read.environment[1].value, "line\nbreak");
+    EXPECT_EQ(to_text(read), to_text(example()));
 }
 
 TEST(Manifest, WhatCannotBeOneIsRefused) {
@@ -67,7 +67,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
     for (const auto& [text, why] : cases) {
         const auto read = parse_manifest(text, "/e/containerize.json");
         ASSERT_FALSE(read) << text;
-        EXPECT_NE(to_string(read.error()).find(why), std::string::npos) << to_string(read.error());
+        EXPECT_TRUE(to_string(read.error()).contains(why)) << to_string(read.error());
         EXPECT_TRUE(to_string(read.error())
                         .starts_with("/e/containerize.json: this version cannot read the manifest"));
     }
@@ -84,9 +84,8 @@ TEST(Manifest, WhatItSaysOfItsBuildHasTheShapeThatIsRead) {
         EXPECT_EQ(read.error().fault, Fault::input);
     }
     root["build"] = nullptr;
-    const auto read = parse_manifest(root.dump(), "/e/containerize.json");
-    ASSERT_TRUE(read);
-    EXPECT_EQ(read->build, nlohmann::json::object());
+    const auto read = test::good(parse_manifest(root.dump(), "/e/containerize.json"));
+    EXPECT_EQ(read.build, nlohmann::json::object());
 }
 
 } // namespace

@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 TEST(Moved, TheWayBackDependsOnWhatIsThere) {
     const test::TemporaryDirectory directory;
-    const auto first = directory.path() / "k";
-    const auto prefix = directory.path() / "k-moved";
+    const auto first = directory / "k";
+    const auto prefix = directory / "k-moved";
     Manifest manifest;
     manifest.prefix = first;
     const auto move = [](const fs::path& from, const fs::path& to) {

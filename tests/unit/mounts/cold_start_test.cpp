@@ -2,7 +2,6 @@
 #include "../temporary.h"
 #include "mounts/cold_start.h"
 
-#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -37,7 +36,7 @@ TEST(ProfileFile, CountsOnlyForItsImage) {
     const auto file =
         directory.write("env.sqfs.profile",
                         to_text(image::Profile{.image = digest, .blocks = {{.start = 96, .size_field = 5}}}));
-    EXPECT_EQ(profile_of(directory.path() / "env.sqfs"), file);
+    EXPECT_EQ(profile_of(directory / "env.sqfs"), file);
     const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
     EXPECT_TRUE(read_profile(opened.get(), file, digest));
     EXPECT_FALSE(read_profile(opened.get(), file, std::string(64, 'b')));

@@ -1,6 +1,8 @@
 // A process that holds copies of images for other processes of its node.
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "good.h"
+#include "happens.h"
 #include "image/writer.h"
 #include "mounts/held_image.h"
 #include "temporary.h"
@@ -12,7 +14,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -76,7 +77,7 @@ protected:
         fs::create_directory(prefix());
         for (const std::string name : {"image", "layer"}) {
             directory_.write("tree-" + name + "/file", name + directory_.path().string()); // unique content
-            EXPECT_TRUE(image::write_tree(directory_.path() / ("tree-" + name), prefix() / name, {}, 022));
+            EXPECT_TRUE(image::write_tree(directory_ / ("tree-" + name), prefix() / name, {}, 022));
             auto& image = name == "image" ? manifest_.image : manifest_.layers.emplace_back();
             const auto bytes = bytes_of(name);
             image = {.file = name, .size = bytes.size(), .sha256 = sha256(bytes)};
@@ -92,7 +93,7 @@ protected:
         bytes[bytes.size() / 2] ^= 1;
         directory_.write("prefix/" + name, bytes);
     }
-    [[nodiscard]] fs::path prefix() const { return directory_.path() / "prefix"; }
+    [[nodiscard]] fs::path prefix() const { return directory_ / "prefix"; }
     [[nodiscard]] std::optional<Fd> held(const manifest::ImageFile& image) const {
         return held_image(image.sha256, image.size);
     }
@@ -117,13 +118,12 @@ TEST_P(HeldImages, AreFoundForAsLongAsTheirHolderLives) {
     EXPECT_EQ(text_of(manifest_.layers[0]), bytes_of("layer"));
     EXPECT_FALSE(held_image(manifest_.image.sha256, manifest_.image.size + 1));
     EXPECT_FALSE(held_image(sha256("another"), manifest_.image.size));
-    const auto kept = held(manifest_.image);
-    ASSERT_TRUE(kept);
-    EXPECT_LT(write(kept->get(), "x", 1), 0) << "no session changes what others read";
+    const auto kept = test::good(held(manifest_.image));
+    EXPECT_LT(write(kept.get(), "x", 1), 0) << "no session changes what others read";
     holder.end(SIGTERM);
     EXPECT_FALSE(held(manifest_.image));
     char byte = 0;
-    EXPECT_EQ(pread(kept->get(), &byte, 1, 0), 1) << "what a session has stays";
+    EXPECT_EQ(pread(kept.get(), &byte, 1, 0), 1) << "what a session has stays";
 }
 
 TEST_P(HeldImages, AreSharedByTwoHolders) {
@@ -136,8 +136,7 @@ TEST_P(HeldImages, AreSharedByTwoHolders) {
     Holder second(manifest_, prefix(), GetParam());
     ASSERT_EQ(second.wait(), "");
     first.end(SIGKILL);
-    for (int i = 0; i < 500 && (!held(manifest_.image) || !held(manifest_.layers[0])); ++i)
-        usleep(10'000);
+    EXPECT_TRUE(test::happens([&] { return held(manifest_.image) && held(manifest_.layers[0]); }));
     EXPECT_EQ(text_of(manifest_.image), bytes_);
     EXPECT_EQ(text_of(manifest_.layers[0]), layer);
 }
@@ -153,7 +152,7 @@ TEST_P(HeldImages, AreTakenFromWhatWasBrought) {
 
 TEST_P(HeldImages, AreNotWhatSomebodyElseBrought) {
     const auto other = directory_.write("other", std::string(manifest_.image.size, 'x'));
-    const auto link = directory_.path() / "link", missing = directory_.path() / "missing";
+    const auto link = directory_ / "link", missing = directory_ / "missing";
     fs::create_symlink(other, link);
     for (const auto& file : {other, link, missing}) {
         Holder holder(manifest_, prefix(), GetParam(), {file});
@@ -167,8 +166,7 @@ TEST_P(HeldImages, AreNotWhatSomebodyElseBrought) {
 TEST_P(HeldImages, MustBeWhatWasBuilt) {
     spoil("layer");
     Holder holder(manifest_, prefix(), GetParam());
-    EXPECT_NE(holder.wait().find("the copy of the image differs from the image that was built"),
-              std::string::npos);
+    EXPECT_TRUE(holder.wait().contains("the copy of the image differs from the image that was built"));
     EXPECT_FALSE(held(manifest_.image));
 }
 
@@ -198,9 +196,7 @@ TEST_P(HeldImages, AreNotTakenFromAnotherUser) {
     EXPECT_TRUE(held(manifest_.layers[0]));
     kill(other, SIGKILL);
     waitpid(other, &status, 0);
-    for (int i = 0; i < 1000 && !held(manifest_.image); ++i)
-        usleep(10'000);
-    EXPECT_TRUE(held(manifest_.image));
+    EXPECT_TRUE(test::happens([&] { return held(manifest_.image).has_value(); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, HeldImages,

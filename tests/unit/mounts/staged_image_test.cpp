@@ -1,8 +1,7 @@
+#include "good.h"
 #include "mounts/staged_image.h"
 #include "temporary.h"
 #include "util/digest.h"
-
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -30,26 +29,24 @@ protected:
 };
 
 TEST_P(StagedImage, HasTheSameBytesAndNoName) {
-    const auto copy = stage(sha256(bytes_));
-    ASSERT_TRUE(copy) << to_string(copy.error());
+    const auto copy = test::good(stage(sha256(bytes_)));
     struct stat info {};
-    ASSERT_EQ(fstat(copy->get(), &info), 0);
+    ASSERT_EQ(fstat(copy.get(), &info), 0);
     EXPECT_EQ(info.st_nlink, 0U);
     std::string read(bytes_.size(), '\0');
-    ASSERT_EQ(pread(copy->get(), read.data(), read.size(), 0), static_cast<ssize_t>(read.size()));
+    ASSERT_EQ(pread(copy.get(), read.data(), read.size(), 0), static_cast<ssize_t>(read.size()));
     EXPECT_TRUE(read == bytes_);
 }
 
 TEST_P(StagedImage, IsRefusedIfItIsNotWhatWasBuilt) {
-    const auto copy = stage(sha256("something else"));
-    ASSERT_FALSE(copy);
-    EXPECT_EQ(copy.error().what, "the copy of the image differs from the image that was built");
+    EXPECT_EQ(test::error_of(stage(sha256("something else"))).what,
+              "the copy of the image differs from the image that was built");
 }
 
 TEST_P(StagedImage, IsRefusedWhereThereIsNoRoom) {
-    const auto copy = stage_image(image_, file_, std::uint64_t{1} << 60U, sha256(bytes_), GetParam());
-    ASSERT_FALSE(copy);
-    EXPECT_EQ(copy.error().what, "the image is too large for a copy on this node");
+    const auto refused =
+        test::error_of(stage_image(image_, file_, std::uint64_t{1} << 60U, sha256(bytes_), GetParam()));
+    EXPECT_EQ(refused.what, "the image is too large for a copy on this node");
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, StagedImage,

@@ -28,7 +28,7 @@ TEST(Distributions, OfEveryForm) {
     EXPECT_EQ(found[2].metadata, "six-1.16.0.dist-info/METADATA");
     EXPECT_TRUE(found[2].requested);
     EXPECT_FALSE(found[0].requested);
-    EXPECT_TRUE(read_distributions(site.path() / "missing").empty());
+    EXPECT_TRUE(read_distributions(site / "missing").empty());
 }
 
 TEST(Distributions, SayWhereTheyCameFrom) {
@@ -45,7 +45,7 @@ TEST(Distributions, SayWhereTheyCameFrom) {
     add("e-editable", R"({"url": "file:///e", "dir_info": {"editable": true}})");
     add("f-broken", "[");
     site.write("project/linked.egg-info/PKG-INFO", "Name: Linked\nVersion: 2\n");
-    site.write("linked.egg-link", (site.path() / "project").string() + "\n.");
+    site.write("linked.egg-link", (site / "project").string() + "\n.");
     const auto found = read_distributions(site.path());
     ASSERT_EQ(found.size(), 7U);
     EXPECT_FALSE(found[0].origin);
@@ -58,7 +58,7 @@ TEST(Distributions, SayWhereTheyCameFrom) {
     EXPECT_TRUE(found[4].origin->directory && found[4].origin->editable);
     EXPECT_FALSE(found[5].origin);
     EXPECT_EQ(found[6].name + found[6].version, "Linked2");
-    EXPECT_EQ(found[6].origin->url, "file://" + (site.path() / "project").string());
+    EXPECT_EQ(found[6].origin->url, "file://" + (site / "project").string());
     EXPECT_TRUE(found[6].origin->editable);
 }
 

@@ -19,11 +19,8 @@ std::string login_for(const std::string& url, const std::vector<GitLogin>& login
     environment.insert({{"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"GIT_TERMINAL_PROMPT", "0"}});
     environment.emplace("GIT_ASKPASS", "/bin/false");
     hand_to_git(logins, environment);
-    const auto outcome = capture({.argv = {"sh", "-c", "echo url=" + url + " | git credential fill"},
-                                  .environment = environment,
-                                  .working_directory = {},
-                                  .in_child = {},
-                                  .on_line = {}});
+    const auto outcome = capture(
+        {.argv = {"sh", "-c", "echo url=" + url + " | git credential fill"}, .environment = environment});
     if (!outcome || !outcome->ok()) return "none";
     const auto value = [&](const std::string& name) {
         const auto start = outcome->output.find(name + "=") + name.size() + 1;

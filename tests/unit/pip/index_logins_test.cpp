@@ -1,3 +1,4 @@
+#include "good.h"
 #include "pip/index_logins.h"
 
 #include <gtest/gtest.h>
@@ -45,20 +46,15 @@ TEST(IndexLogins, PythonFindsThemInTheNetrcFile) {
     const auto text = netrc_with("machine host login mine password old\nmachine own login I password mine\n"
                                  "default login d password e\nmacdef m\n cd /",
                                  logins);
-    const auto outcome = capture({.argv = {"python3", "-c", R"(
+    const auto outcome = test::good(capture({.argv = {"python3", "-c", R"(
 import netrc, sys, tempfile
 with tempfile.NamedTemporaryFile("w") as file:
     file.write(sys.argv[1])
     file.flush()
     read = netrc.netrc(file.name)
 print(*(":".join(read.authenticators(host)[::2]) for host in ("host", "second", "own", "elsewhere"))))",
-                                           text},
-                                  .environment = {},
-                                  .working_directory = {},
-                                  .in_child = {},
-                                  .on_line = {}});
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->output, "me:p!w you:$x% I:mine d:e\n") << text;
+                                                      text}}));
+    EXPECT_EQ(outcome.output, "me:p!w you:$x% I:mine d:e\n") << text;
 }
 
 TEST(IndexLogins, PipsConfigurationIsOverruled) {

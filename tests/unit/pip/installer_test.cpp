@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "pip/installer.h"
@@ -66,9 +67,8 @@ TEST(Installer, IsTheOneAskedFor) {
     EXPECT_EQ(choose("global.pre='1'\n").reason, "pip: uv does not support your pip setting 'pre'");
     const auto none = choose_installer(Installer::automatic, std::nullopt, "", {}, {});
     EXPECT_EQ(none->reason, "pip: uv is not on PATH");
-    const auto missing = choose_installer(Installer::uv, std::nullopt, "", {}, {});
-    ASSERT_FALSE(missing);
-    EXPECT_EQ(missing.error().what, "uv is not on PATH");
+    EXPECT_EQ(test::error_of(choose_installer(Installer::uv, std::nullopt, "", {}, {})).what,
+              "uv is not on PATH");
 }
 
 TEST(Installer, SettingsOfPipAreTranslated) {
@@ -116,18 +116,15 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
     const TemporaryDirectory directory;
     const auto program = directory.write("program", "#!/bin/sh\necho \"$@\" > called\nenv > environment\n");
     chmod(program.c_str(), 0755);
-    const auto called = [&] { return *read_file(directory.path() / "called"); };
-    const auto environment = [&] { return *read_file(directory.path() / "environment"); };
-    InstallRequest request{.target = target_of(program),
-                           .requirements = "r.txt",
-                           .working_directory = directory.path(),
-                           .constraints = {},
-                           .report = {}};
+    const auto called = [&] { return *read_file(directory / "called"); };
+    const auto environment = [&] { return *read_file(directory / "environment"); };
+    InstallRequest request{
+        .target = target_of(program), .requirements = "r.txt", .working_directory = directory.path()};
     const auto quietly = [](std::string_view) {};
     ASSERT_TRUE(install(by(Installer::pip), request, quietly));
     EXPECT_TRUE(called().starts_with("-m pip install ")) << called();
-    EXPECT_EQ(called().find("--no-deps"), std::string::npos);
-    EXPECT_EQ(environment().find("PIP_NO_INDEX"), std::string::npos);
+    EXPECT_FALSE(called().contains("--no-deps"));
+    EXPECT_FALSE(environment().contains("PIP_NO_INDEX"));
     request.dependencies = false;
     request.verified = true;
     request.target.offline = true;
@@ -138,9 +135,9 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
         EXPECT_TRUE(
             called().starts_with(installer == Installer::pip ? "/staging/pip install " : "pip install "))
             << called();
-        EXPECT_NE(environment().find("PIP_NO_INDEX=1\n"), std::string::npos);
-        EXPECT_NE(environment().find("GIT_ALLOW_PROTOCOL=file\n"), std::string::npos);
-        EXPECT_EQ(environment().find("UV_OFFLINE=1\n") != std::string::npos, installer == Installer::uv);
+        EXPECT_TRUE(environment().contains("PIP_NO_INDEX=1\n"));
+        EXPECT_TRUE(environment().contains("GIT_ALLOW_PROTOCOL=file\n"));
+        EXPECT_EQ(environment().contains("UV_OFFLINE=1\n"), installer == Installer::uv);
     }
 }
 
@@ -153,10 +150,8 @@ TEST(Installer, FailureHasItsReason) {
     std::vector<std::string> details;
     const auto failed = install(by(Installer::pip),
                                 {.target = target_of(python),
-                                 .requirements = directory.path() / "r.txt",
-                                 .working_directory = directory.path(),
-                                 .constraints = {},
-                                 .report = {}},
+                                 .requirements = directory / "r.txt",
+                                 .working_directory = directory.path()},
                                 [&](std::string_view line) { details.emplace_back(line); });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().what, "pip could not install the requirements");
@@ -171,13 +166,10 @@ Error failure_of_pip(const std::string& output) {
     const auto said = directory.write("said", output);
     const auto python = directory.write("python", "#!/bin/sh\ncat " + said.string() + "\nexit 1\n");
     chmod(python.c_str(), 0755);
-    auto failed = install(by(Installer::pip),
-                          {.target = target_of(python),
-                           .requirements = "r.txt",
-                           .working_directory = directory.path(),
-                           .constraints = {},
-                           .report = {}},
-                          [](std::string_view) {});
+    auto failed =
+        install(by(Installer::pip),
+                {.target = target_of(python), .requirements = "r.txt", .working_directory = directory.path()},
+                [](std::string_view) {});
     EXPECT_FALSE(failed);
     return failed.error();
 }
@@ -222,16 +214,12 @@ TEST(Installer, TheCauseThatUvNamesIsShown) {
                       "printf 'error: Failed to download `x==1`\\n  cause: Hash mismatch for `x==1`\\n\\n"
                       "         Expected:\\n           sha256:00\\n'\nexit 1\n");
     chmod(uv_program.c_str(), 0755);
-    const auto failed = install(by(Installer::uv, uv_program),
-                                {.target = target_of("python"),
-                                 .requirements = "r.txt",
-                                 .working_directory = directory.path(),
-                                 .constraints = {},
-                                 .report = {}},
-                                [](std::string_view) {});
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().why, "it printed\n  error: Failed to download `x==1`\n    cause: Hash mismatch "
-                                  "for `x==1`\n           Expected:\n             sha256:00");
+    const auto failed = test::error_of(install(
+        by(Installer::uv, uv_program),
+        {.target = target_of("python"), .requirements = "r.txt", .working_directory = directory.path()},
+        [](std::string_view) {}));
+    EXPECT_EQ(failed.why, "it printed\n  error: Failed to download `x==1`\n    cause: Hash mismatch "
+                          "for `x==1`\n           Expected:\n             sha256:00");
 }
 
 TEST(Installer, NamesAreParsed) {

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "launch/launch_plan.h"
 #include "pip/interpreter.h"
@@ -57,11 +58,10 @@ TEST(Interpreter, IsFoundByVersion) {
     const TemporaryDirectory directory;
     fake_python(directory, "bin/python3", "3.12.4");
     fake_python(directory, "bin/python3.9", "3.9.1");
-    const auto environment = with_path(directory.path() / "bin");
+    const auto environment = with_path(directory / "bin");
     EXPECT_EQ(choose_interpreter("3.9", environment)->version, "3.9.1");
     EXPECT_EQ(choose_interpreter("3", environment)->version, "3.12.4");
-    EXPECT_NE(message(choose_interpreter("3.77", environment)).find("python3.77 is not on PATH"),
-              std::string::npos);
+    EXPECT_TRUE(message(choose_interpreter("3.77", environment)).contains("python3.77 is not on PATH"));
 }
 
 TEST(Interpreter, WrappersAreNeverTaken) {
@@ -69,13 +69,10 @@ TEST(Interpreter, WrappersAreNeverTaken) {
     directory.write(fs::path("env") / launch::manifest_name, "{}");
     const auto wrapper = fake_python(directory, "env/bin/python3", "3.12.4");
     fake_python(directory, "bin/python3", "3.10.0");
-    const std::string path =
-        (directory.path() / "env/bin").string() + ":" + (directory.path() / "bin").string();
+    const std::string path = (directory / "env/bin").string() + ":" + (directory / "bin").string();
     EXPECT_EQ(choose_interpreter({}, {{"PATH", path + ":/usr/bin:/bin"}})->version, "3.10.0");
     const auto refused = message(choose_interpreter(wrapper.string(), with_path("/")));
-    EXPECT_NE(refused.find("belongs to the installation " + (directory.path() / "env").string()),
-              std::string::npos)
-        << refused;
+    EXPECT_TRUE(refused.contains("belongs to the installation " + (directory / "env").string())) << refused;
 }
 
 TEST(Interpreter, UnfitOnesAreRefused) {
@@ -86,7 +83,7 @@ TEST(Interpreter, UnfitOnesAreRefused) {
     const auto broken = directory.write("broken", "#!/bin/sh\nexit 3\n");
     chmod(broken.c_str(), 0755);
     const auto text = directory.write("text", "x");
-    const auto environment = with_path(directory.path() / "bin");
+    const auto environment = with_path(directory / "bin");
     const std::pair<std::string, std::string> cases[] = {
         {old, "this Python is too old: its version is 3.7.17"},
         {two, "this Python is too old: its version is 2.7.18"},
@@ -98,7 +95,7 @@ TEST(Interpreter, UnfitOnesAreRefused) {
     };
     for (const auto& [wanted, expected] : cases) {
         const auto result = choose_interpreter(wanted, environment);
-        EXPECT_NE(message(result).find(expected), std::string::npos) << wanted << ": " << message(result);
+        EXPECT_TRUE(message(result).contains(expected)) << wanted << ": " << message(result);
         ASSERT_FALSE(result);
         EXPECT_EQ(result.error().fault, Fault::input) << wanted;
     }
@@ -114,9 +111,7 @@ TEST(Venv, NeedsAWayToGetPip) {
                             .has_venv = true,
                             .has_ensurepip = false,
                             .has_pip = false};
-    const auto refused = check_venv(interpreter, std::nullopt);
-    ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().hint.find("python3-venv"), std::string::npos);
+    EXPECT_TRUE(test::error_of(check_venv(interpreter, std::nullopt)).hint.contains("python3-venv"));
     EXPECT_TRUE(check_venv(interpreter, "/usr/bin/uv"));
     interpreter.has_pip = true;
     EXPECT_TRUE(check_venv(interpreter, std::nullopt));

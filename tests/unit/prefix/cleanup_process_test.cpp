@@ -1,12 +1,10 @@
+#include "../happens.h"
 #include "../temporary.h"
 #include "prefix/cleanup_process.h"
 
-#include <chrono>
 #include <csignal>
-#include <thread>
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,19 +17,19 @@ using test::TemporaryDirectory;
 TEST(CleanupProcess, RemovesWhatIsNotFinished) {
     const TemporaryDirectory directory;
     directory.write("tree/a/b", "");
-    fs::create_directories(directory.path() / "empty/inner");
+    fs::create_directories(directory / "empty/inner");
     directory.write("full/file", "");
     {
         auto cleanup = CleanupProcess::start();
-        cleanup->remove_tree_later(directory.path() / "tree");
-        cleanup->remove_directory_later(directory.path() / "empty");
-        cleanup->remove_directory_later(directory.path() / "empty/inner"); // the last one is removed first
-        cleanup->remove_directory_later(directory.path() / "full");
-        EXPECT_TRUE(fs::exists(directory.path() / "tree"));
+        cleanup->remove_tree_later(directory / "tree");
+        cleanup->remove_directory_later(directory / "empty");
+        cleanup->remove_directory_later(directory / "empty/inner"); // the last one is removed first
+        cleanup->remove_directory_later(directory / "full");
+        EXPECT_TRUE(fs::exists(directory / "tree"));
     }
-    EXPECT_FALSE(fs::exists(directory.path() / "tree"));
-    EXPECT_FALSE(fs::exists(directory.path() / "empty"));
-    EXPECT_TRUE(fs::exists(directory.path() / "full/file"));
+    EXPECT_FALSE(fs::exists(directory / "tree"));
+    EXPECT_FALSE(fs::exists(directory / "empty"));
+    EXPECT_TRUE(fs::exists(directory / "full/file"));
 }
 
 TEST(CleanupProcess, KeepsWhatIsFinished) {
@@ -40,12 +38,12 @@ TEST(CleanupProcess, KeepsWhatIsFinished) {
     directory.write("staging/file", "");
     {
         auto cleanup = CleanupProcess::start();
-        cleanup->remove_tree_later(directory.path() / "env");
-        cleanup->remove_tree_later(directory.path() / "staging");
-        cleanup->keep_all_but(directory.path() / "staging");
+        cleanup->remove_tree_later(directory / "env");
+        cleanup->remove_tree_later(directory / "staging");
+        cleanup->keep_all_but(directory / "staging");
     }
-    EXPECT_TRUE(fs::exists(directory.path() / "env/file"));
-    EXPECT_FALSE(fs::exists(directory.path() / "staging"));
+    EXPECT_TRUE(fs::exists(directory / "env/file"));
+    EXPECT_FALSE(fs::exists(directory / "staging"));
 }
 
 TEST(CleanupProcess, OutlivesAKilledBuilder) {
@@ -55,13 +53,11 @@ TEST(CleanupProcess, OutlivesAKilledBuilder) {
     ASSERT_GE(builder, 0);
     if (builder == 0) {
         auto cleanup = CleanupProcess::start();
-        cleanup->remove_tree_later(directory.path() / "env");
+        cleanup->remove_tree_later(directory / "env");
         kill(getpid(), SIGKILL);
     }
     waitpid(builder, nullptr, 0);
-    for (int i = 0; i < 500 && fs::exists(directory.path() / "env"); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_FALSE(fs::exists(directory.path() / "env"));
+    EXPECT_TRUE(test::happens([&] { return !fs::exists(directory / "env"); }));
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "launch/launch_plan.h"
 #include "prefix/prefix.h"
@@ -23,21 +24,21 @@ std::string message(const std::string& prefix, bool force = false) {
 
 TEST(Prefix, EmptyOrAbsentIsAccepted) {
     const TemporaryDirectory directory;
-    const auto empty = directory.path() / "empty";
+    const auto empty = directory / "empty";
     fs::create_directory(empty);
     EXPECT_EQ(*check_prefix(empty, false), empty);
     EXPECT_EQ(*check_prefix(empty.string() + "/", false), empty);
-    EXPECT_EQ(*check_prefix(directory.path() / "a/b/../c", false), directory.path() / "a/c");
-    EXPECT_EQ(message(directory.path() / "with 'quotes\" $and é"), "accepted");
+    EXPECT_EQ(*check_prefix(directory / "a/b/../c", false), directory / "a/c");
+    EXPECT_EQ(message(directory / "with 'quotes\" $and é"), "accepted");
     directory.write("left/.containerize-left-123/x", "");
-    EXPECT_EQ(message(directory.path() / "left"), "accepted");
+    EXPECT_EQ(message(directory / "left"), "accepted");
 }
 
 TEST(Prefix, LinksAndRelativePathsAreResolved) {
     const TemporaryDirectory directory;
-    fs::create_directory(directory.path() / "real");
-    fs::create_symlink("real", directory.path() / "link");
-    EXPECT_EQ(*check_prefix(directory.path() / "link/env", false), directory.path() / "real/env");
+    fs::create_directory(directory / "real");
+    fs::create_symlink("real", directory / "link");
+    EXPECT_EQ(*check_prefix(directory / "link/env", false), directory / "real/env");
     EXPECT_EQ(*check_prefix("some-new-env", false), fs::current_path() / "some-new-env");
 }
 
@@ -63,14 +64,14 @@ TEST(Prefix, UnfitPlacesAreRefused) {
         {here + "/env/inner/deep", "is inside another installation: " + here + "/env"},
     };
     for (const auto& [prefix, expected] : cases)
-        EXPECT_NE(message(prefix).find(expected), std::string::npos) << prefix << ": " << message(prefix);
+        EXPECT_TRUE(message(prefix).contains(expected)) << prefix << ": " << message(prefix);
 }
 
 TEST(Prefix, HomeIsRefused) {
     const TemporaryDirectory directory;
     const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
     setenv("HOME", directory.path().c_str(), 1);
-    EXPECT_NE(message(directory.path()).find("an installation cannot use this directory"), std::string::npos);
+    EXPECT_TRUE(message(directory.path()).contains("an installation cannot use this directory"));
     setenv("HOME", before.c_str(), 1);
 }
 
@@ -78,8 +79,8 @@ TEST(Prefix, ForceReplacesInstallationsAlone) {
     const TemporaryDirectory directory;
     directory.write("full/data", "");
     directory.write(fs::path("env") / launch::manifest_name, "{}");
-    EXPECT_EQ(message(directory.path() / "env", true), "accepted");
-    EXPECT_NE(message(directory.path() / "full", true).find("not empty"), std::string::npos);
+    EXPECT_EQ(message(directory / "env", true), "accepted");
+    EXPECT_TRUE(message(directory / "full", true).contains("not empty"));
 }
 
 TEST(Prefix, FilesInsideAreHiddenByTheBuild) {
@@ -90,33 +91,31 @@ TEST(Prefix, FilesInsideAreHiddenByTheBuild) {
 
 TEST(PrefixLock, MakesDirectoriesAndTakesThemBack) {
     const TemporaryDirectory directory;
-    const auto prefix = directory.path() / "a/b/env";
+    const auto prefix = directory / "a/b/env";
     {
         auto cleanup = CleanupProcess::start();
-        const auto lock = lock_prefix(prefix, *cleanup);
-        ASSERT_TRUE(lock);
-        EXPECT_FALSE(lock->existed);
+        const auto lock = test::good(lock_prefix(prefix, *cleanup));
+        EXPECT_FALSE(lock.existed);
         EXPECT_TRUE(fs::is_directory(prefix));
     }
-    EXPECT_FALSE(fs::exists(directory.path() / "a"));
+    EXPECT_FALSE(fs::exists(directory / "a"));
 }
 
 TEST(PrefixLock, LeavesWhatWasThere) {
     const TemporaryDirectory directory;
-    const auto prefix = directory.path() / "env";
+    const auto prefix = directory / "env";
     fs::create_directory(prefix);
     {
         auto cleanup = CleanupProcess::start();
-        const auto lock = lock_prefix(prefix, *cleanup);
-        ASSERT_TRUE(lock);
-        EXPECT_TRUE(lock->existed);
+        const auto lock = test::good(lock_prefix(prefix, *cleanup));
+        EXPECT_TRUE(lock.existed);
     }
     EXPECT_TRUE(fs::is_directory(prefix));
 }
 
 TEST(PrefixLock, OldCleanupProcessLeavesTheNextBuildsDirectory) {
     const TemporaryDirectory directory;
-    const auto prefix = directory.path() / "env";
+    const auto prefix = directory / "env";
     auto next = CleanupProcess::start();
     std::optional<CleanupProcess> killed(std::move(*CleanupProcess::start()));
     ASSERT_TRUE(lock_prefix(prefix, *killed)); // this lock ends here, before its cleanup process does
@@ -129,26 +128,21 @@ TEST(PrefixLock, OldCleanupProcessLeavesTheNextBuildsDirectory) {
 TEST(PrefixLock, SecondBuildIsTold) {
     const TemporaryDirectory directory;
     auto cleanup = CleanupProcess::start();
-    const auto first = lock_prefix(directory.path() / "env", *cleanup);
+    const auto first = lock_prefix(directory / "env", *cleanup);
     ASSERT_TRUE(first);
-    const auto second = lock_prefix(directory.path() / "env", *cleanup);
-    ASSERT_FALSE(second);
+    const auto second = test::error_of(lock_prefix(directory / "env", *cleanup));
     const auto us = " (process " + std::to_string(getpid()) + " on ";
-    EXPECT_TRUE(second.error().what.starts_with("another build is using this prefix" + us))
-        << second.error().what;
+    EXPECT_TRUE(second.what.starts_with("another build is using this prefix" + us)) << second.what;
     directory.write(fs::path("env") / launch::manifest_name, "{}");
-    const auto update = lock_prefix(directory.path() / "env", *cleanup);
-    ASSERT_FALSE(update);
-    EXPECT_TRUE(update.error().what.starts_with("another command is changing this installation" + us))
-        << update.error().what;
-    EXPECT_EQ(update.error().hint, "Wait for it to end.");
+    const auto refused = test::error_of(lock_prefix(directory / "env", *cleanup));
+    EXPECT_TRUE(refused.what.starts_with("another command is changing this installation" + us))
+        << refused.what;
+    EXPECT_EQ(refused.hint, "Wait for it to end.");
 }
 
 TEST(PrefixLock, UnwritablePlaceIsTheUsersMistake) {
     auto cleanup = CleanupProcess::start();
-    const auto lock = lock_prefix("/proc/no/env", *cleanup);
-    ASSERT_FALSE(lock);
-    EXPECT_EQ(lock.error().fault, Fault::input);
+    EXPECT_EQ(test::error_of(lock_prefix("/proc/no/env", *cleanup)).fault, Fault::input);
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "prefix/publish.h"
 #include "prefix/states.h"
@@ -44,7 +45,7 @@ protected:
         if (!publishing) return {};
         if (meanwhile) meanwhile();
         auto done = publish({.lock = lock, .assembly = assembly, .manifest = manifest, .kept = {}}, *cleanup);
-        if (done) cleanup->keep_all_but(directory_.path() / "staging");
+        if (done) cleanup->keep_all_but(directory_ / "staging");
         return done;
     }
 
@@ -91,7 +92,7 @@ private:
 
 protected:
     std::function<void()> meanwhile; ///< called just before publishing
-    fs::path prefix_ = directory_.path() / "env";
+    fs::path prefix_ = directory_ / "env";
 };
 
 TEST_F(Publish, NewAppearsWhole) {
@@ -124,9 +125,7 @@ TEST_F(Publish, EmptyDirectoryIsEmptyAgainAfterAFailure) {
 TEST_F(Publish, WhatCameMeanwhileStays) {
     fs::create_directory(prefix_);
     meanwhile = [this] { put(prefix_ / "bin/mine", "x"); };
-    const auto refused = build("one", {"python"});
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().what, "the prefix is not empty");
+    EXPECT_EQ(test::error_of(build("one", {"python"})).what, "the prefix is not empty");
     EXPECT_EQ(names(prefix_), "bin");
     EXPECT_EQ(names(prefix_ / "bin"), "mine");
 }
@@ -162,23 +161,23 @@ TEST_F(Publish, LeftoversOfAKilledBuildGo) {
     ASSERT_TRUE(build("one", {"python"}));
     put(prefix_ / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
     put(prefix_ / "env.7.sqfs", "not committed");
-    put(directory().path() / ".containerize-other-1/x", "of another prefix");
+    put(directory() / ".containerize-other-1/x", "of another prefix");
     ASSERT_TRUE(build("two", {"python"}));
     EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
-    EXPECT_TRUE(fs::exists(directory().path() / ".containerize-other-1/x"));
+    EXPECT_TRUE(fs::exists(directory() / ".containerize-other-1/x"));
 }
 
 TEST_F(Publish, HalfMadeSiblingGoes) {
     const std::string other_prefix = ".containerize-env-b-4242" + this_host();
     const std::string other_host = ".containerize-env-4242@elsewhere"; // may be building at this moment
-    put(directory().path() / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
-    put(directory().path() / other_prefix / "env.sqfs", "of another prefix, env-b");
-    put(directory().path() / other_host / "env.sqfs", "half");
+    put(directory() / (".containerize-env-4242" + this_host()) / "env.sqfs", "half");
+    put(directory() / other_prefix / "env.sqfs", "of another prefix, env-b");
+    put(directory() / other_host / "env.sqfs", "half");
     ASSERT_TRUE(build("one", {"python"}));
-    EXPECT_TRUE(fs::exists(directory().path() / other_prefix));
-    EXPECT_TRUE(fs::exists(directory().path() / other_host));
-    fs::remove_all(directory().path() / other_prefix);
-    fs::remove_all(directory().path() / other_host);
+    EXPECT_TRUE(fs::exists(directory() / other_prefix));
+    EXPECT_TRUE(fs::exists(directory() / other_host));
+    fs::remove_all(directory() / other_prefix);
+    fs::remove_all(directory() / other_host);
     EXPECT_EQ(names(directory().path()), "env image-one");
 }
 
@@ -201,15 +200,14 @@ TEST_F(Publish, WhatAKilledBuildPutIntoAnEmptyDirectoryGoes) {
 TEST_F(Publish, StatesThatAKilledReplacementLeftAreNone) {
     ASSERT_TRUE(build("one", {"python"}));
     const auto before = prefix_ / state_directory(1);
-    fs::copy(before, directory().path() / "kept", fs::copy_options::recursive);
-    fs::copy(prefix_ / "env.sqfs", directory().path() / "kept.sqfs");
+    fs::copy(before, directory() / "kept", fs::copy_options::recursive);
+    fs::copy(prefix_ / "env.sqfs", directory() / "kept.sqfs");
     ASSERT_TRUE(build("two", {"python"}));
-    fs::copy(directory().path() / "kept", before, fs::copy_options::recursive);
-    fs::copy(directory().path() / "kept.sqfs", prefix_ / "env.sqfs");
-    const auto states = read_states(prefix_);
-    ASSERT_TRUE(states);
-    ASSERT_EQ(states->size(), 1U);
-    EXPECT_EQ(states->front().state, 2U);
+    fs::copy(directory() / "kept", before, fs::copy_options::recursive);
+    fs::copy(directory() / "kept.sqfs", prefix_ / "env.sqfs");
+    const auto states = test::good(read_states(prefix_));
+    ASSERT_EQ(states.size(), 1U);
+    EXPECT_EQ(states.front().state, 2U);
     // A build that publishes nothing removes it, too.
     ASSERT_TRUE(build("three", {"python"}, false));
     EXPECT_EQ(names(prefix_), "bin containerize.json env.1.sqfs libexec share states");
@@ -231,9 +229,8 @@ TEST_F(Publish, StateCountsOnlyOnceItIsCurrent) {
     fs::remove(manifest_of(2));
     EXPECT_EQ(read_states(prefix_)->size(), 1U);
     auto cleanup = CleanupProcess::start();
-    const auto lock = lock_prefix(prefix_, *cleanup);
-    ASSERT_TRUE(lock);
-    remove_leftovers(*lock);
+    const auto lock = test::good(lock_prefix(prefix_, *cleanup));
+    remove_leftovers(lock);
     EXPECT_EQ(read_file(manifest_of(2)).value(), read_file(prefix_ / launch::manifest_name).value());
     EXPECT_EQ(names(prefix_ / states_name), "2");
 }
@@ -251,12 +248,12 @@ TEST_F(Publish, WrapperPathsComeAndGo) {
 
 TEST_F(Publish, ForeignManifestLeadsNowhereElse) {
     ASSERT_TRUE(build("one", {"python"}));
-    put(directory().path() / "precious/data", "x");
+    put(directory() / "precious/data", "x");
     auto manifest = *manifest::read_manifest(prefix_);
-    manifest.wrapper_paths = {"../precious", (directory().path() / "precious").string(), "."};
+    manifest.wrapper_paths = {"../precious", (directory() / "precious").string(), "."};
     ASSERT_TRUE(write_file(prefix_ / launch::manifest_name, to_text(manifest)));
     ASSERT_TRUE(build("two", {"python"}));
-    EXPECT_TRUE(fs::exists(directory().path() / "precious/data"));
+    EXPECT_TRUE(fs::exists(directory() / "precious/data"));
     EXPECT_EQ(current(), "two");
 }
 
@@ -271,9 +268,8 @@ TEST_F(Publish, RoomIsLookedAt) {
     auto cleanup = CleanupProcess::start();
     const auto lock = lock_prefix(prefix_, *cleanup);
     EXPECT_TRUE(check_room(*lock, 1));
-    const auto refused = check_room(*lock, std::uint64_t{1} << 62U);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().what, "there is not enough space for the installation");
+    EXPECT_EQ(test::error_of(check_room(*lock, std::uint64_t{1} << 62U)).what,
+              "there is not enough space for the installation");
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "prefix/records.h"
@@ -19,12 +20,12 @@ protected:
         return file;
     }
     Result<nlohmann::json> keep(std::vector<fs::path> inputs) {
-        return keep_records(directory.path() / "share",
+        return keep_records(directory / "share",
                             {.inputs = std::move(inputs), .packages = "six==1\n", .lock = "{}\n", .log = log},
                             022);
     }
     std::string kept(const std::string& name) {
-        return read_file(directory.path() / "share/inputs" / name).value_or("nothing");
+        return read_file(directory / "share/inputs" / name).value_or("nothing");
     }
 
     test::TemporaryDirectory directory;
@@ -34,20 +35,20 @@ protected:
 } // namespace
 
 TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
-    const auto listed = keep({input("r.txt", "-i https://me:pw@host/simple\nsix\n", 0644),
-                              input("plain.txt", "six\r\n", 0640), input("own.txt", "ssh://me:pw@h", 0600),
-                              input("utf16.txt", std::string("\xFF\xFEh\0:\0/\0/\0a\0@\0b\0", 16), 0644)});
-    ASSERT_TRUE(listed);
+    const auto listed =
+        test::good(keep({input("r.txt", "-i https://me:pw@host/simple\nsix\n", 0644),
+                         input("plain.txt", "six\r\n", 0640), input("own.txt", "ssh://me:pw@h", 0600),
+                         input("utf16.txt", std::string("\xFF\xFEh\0:\0/\0/\0a\0@\0b\0", 16), 0644)}));
     EXPECT_EQ(kept("r.txt"), "-i https://host/simple\nsix\n");
     EXPECT_EQ(kept("plain.txt"), "six\r\n");
     EXPECT_EQ(kept("own.txt"), "ssh://me@h");
     EXPECT_EQ(kept("utf16.txt"), "h://b");
-    const auto inputs = directory.path() / "share/inputs";
+    const auto inputs = directory / "share/inputs";
     EXPECT_EQ(mode_of(inputs / "r.txt"), 0644U);
     EXPECT_EQ(mode_of(inputs / "plain.txt"), 0640U);
     EXPECT_EQ(mode_of(inputs / "own.txt"), 0600U);
-    EXPECT_EQ(mode_of(directory.path() / "share/containerize.lock"), 0600U) << "as the most private input";
-    EXPECT_EQ(listed->at(0).at("kept_as"), "r.txt");
+    EXPECT_EQ(mode_of(directory / "share/containerize.lock"), 0600U) << "as the most private input";
+    EXPECT_EQ(listed.at(0).at("kept_as"), "r.txt");
 }
 
 TEST_F(RecordsTest, LogsOfFailuresAreTheOwners) {
@@ -66,11 +67,11 @@ TEST_F(RecordsTest, NoLogGoesWhereOthersCanLook) {
     ASSERT_EQ(chmod(ours.c_str(), 0755), 0);
     EXPECT_TRUE(save_log(log, directory.path()).empty());
     fs::remove_all(ours);
-    fs::create_directory(directory.path() / "elsewhere");
-    ASSERT_EQ(chmod((directory.path() / "elsewhere").c_str(), 0700), 0);
-    fs::create_directory_symlink(directory.path() / "elsewhere", ours);
+    fs::create_directory(directory / "elsewhere");
+    ASSERT_EQ(chmod((directory / "elsewhere").c_str(), 0700), 0);
+    fs::create_directory_symlink(directory / "elsewhere", ours);
     EXPECT_TRUE(save_log(log, directory.path()).empty());
-    EXPECT_TRUE(fs::is_empty(directory.path() / "elsewhere"));
+    EXPECT_TRUE(fs::is_empty(directory / "elsewhere"));
 }
 
 } // namespace containerize::prefix

@@ -25,11 +25,11 @@ protected:
         return {{"PATH", program.parent_path().string()}};
     }
     test::TemporaryDirectory directory_;
-    fs::path striped_ = directory_.path() / "striped";
+    fs::path striped_ = directory_ / "striped";
 };
 
 TEST_F(StripedDirectory, HasTheLayoutBeforeItHasFiles) {
-    const auto said = directory_.path() / "said";
+    const auto said = directory_ / "said";
     ASSERT_TRUE(make_striped_directory(striped_, 4,
                                        with_lfs("[ -d \"$6\" ] && echo \"$@\" > " + said.string() + "\n")));
     EXPECT_EQ(read_file(said).value_or(""), "setstripe -c 4 -S 16M " + striped_.string() + "\n");

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "prefix/wrappers.h"
 
@@ -13,21 +14,19 @@ using test::TemporaryDirectory;
 
 class Wrappers : public testing::Test {
 protected:
-    [[nodiscard]] fs::path output(const std::string& name) const {
-        return directory_.path() / "output" / name;
-    }
+    [[nodiscard]] fs::path output(const std::string& name) const { return directory_ / "output" / name; }
     void program(const std::string& name) const {
         chmod(directory_.write("root/" + name, "#!/bin/sh\n").c_str(), 0755);
     }
     [[nodiscard]] Result<std::size_t> make(const std::vector<std::string>& paths = {"bin"},
                                            mode_t umask_bits = 022) const {
-        return make_wrappers({.root = directory_.path() / "root",
+        return make_wrappers({.root = directory_ / "root",
                               .surroundings = host_,
                               .prefix = "/prefix",
                               .mask = "/built/for",
                               .paths = paths,
                               .libexec = directory_.write("libexec/launcher", "launcher").parent_path(),
-                              .output = directory_.path() / "output",
+                              .output = directory_ / "output",
                               .existing = {},
                               .umask_bits = umask_bits});
     }
@@ -38,7 +37,7 @@ protected:
 TEST_F(Wrappers, OneForEachCommand) {
     program("bin/python3.11");
     program("bin/tool");
-    const auto bin = directory_.path() / "root/bin";
+    const auto bin = directory_ / "root/bin";
     fs::create_symlink("python3.11", bin / "python");
     fs::create_symlink("/prefix/bin/tool", bin / "by-prefix");
     fs::create_symlink("/bin/sh", bin / "of-host");
@@ -46,9 +45,8 @@ TEST_F(Wrappers, OneForEachCommand) {
     fs::create_symlink("loop", bin / "loop");
     directory_.write("root/bin/activate", "text");
     directory_.write("root/bin/inner/x", "");
-    const auto made = make();
-    ASSERT_TRUE(made) << to_string(made.error());
-    EXPECT_EQ(*made, 5U);
+    const auto made = test::good(make());
+    EXPECT_EQ(made, 5U);
     struct stat info {};
     ASSERT_EQ(stat(output("bin/python").c_str(), &info), 0);
     EXPECT_EQ(info.st_nlink, 7U); // including _debug_exec and _debug_shell
@@ -75,14 +73,13 @@ TEST_F(Wrappers, FurtherDirectories) {
 TEST_F(Wrappers, DirectoryThatIsALink) {
     program("env/bin/tool");
     program("env/lib/program");
-    const auto root = directory_.path() / "root";
+    const auto root = directory_ / "root";
     fs::create_directory_symlink("env/bin", root / "bin");
     fs::create_symlink("../lib/program", root / "env/bin/relative");
     fs::create_symlink("/built/for/env/lib/program", root / "env/bin/by-mask");
     fs::create_symlink("/built/for/env/lib/nothing", root / "env/bin/dangling");
-    const auto made = make();
-    ASSERT_TRUE(made) << to_string(made.error());
-    EXPECT_EQ(*made, 3U);
+    const auto made = test::good(make());
+    EXPECT_EQ(made, 3U);
     for (const char* name : {"tool", "relative", "by-mask"})
         EXPECT_TRUE(fs::exists(output("bin") / name)) << name;
 }

@@ -1,3 +1,4 @@
+#include "good.h"
 #include "root/root_plan.h"
 #include "temporary.h"
 
@@ -36,9 +37,7 @@ protected:
         request_.base.reference = "some image";
         request_.base.file = "/some.sqfs";
     }
-    [[nodiscard]] std::string at(const std::string& name) const {
-        return (directory_.path() / name).string();
-    }
+    [[nodiscard]] std::string at(const std::string& name) const { return (directory_ / name).string(); }
 
     Texts mounts() {
         RootPlan plan(request_, at("own"));
@@ -139,10 +138,9 @@ TEST_F(RootPlanTest, BindsAreMountedInTheirOrder) {
     }
     request_.binds.back().required = true;
     RootPlan plan(request_, at("own"));
-    const auto made = plan.make();
-    ASSERT_FALSE(made);
-    EXPECT_EQ(made.error().what, "the source of a required bind is missing");
-    EXPECT_EQ(made.error().where, at("missing"));
+    const auto made = test::error_of(plan.make());
+    EXPECT_EQ(made.what, "the source of a required bind is missing");
+    EXPECT_EQ(made.where, at("missing"));
 }
 
 TEST_F(RootPlanTest, ABindToItselfIsNeededOnlyWhereItIsNotSeen) {

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "data.h"
 #include "spec/conda_environment.h"
@@ -36,25 +37,24 @@ channel_priority: strict
 prefix: /x
 unknown: 1
 )");
-    const auto environment = read_environment_yaml(file);
-    ASSERT_TRUE(environment) << to_string(environment.error());
-    EXPECT_EQ(environment->name, "demo");
-    ASSERT_EQ(environment->channels.size(), 3U);
-    EXPECT_EQ(environment->channels[1].text, "https://x.org/t/abc/private");
-    EXPECT_EQ(environment->channels[2].text, (directory.path() / "local").string());
-    EXPECT_EQ(environment->channels[0].where, file.string() + ":3");
-    EXPECT_TRUE(environment->no_defaults);
-    ASSERT_EQ(environment->dependencies.size(), 4U);
-    EXPECT_EQ(environment->dependencies[1].spec.channel, "conda-forge");
-    EXPECT_EQ(environment->dependencies[1].where, file.string() + ":9");
-    EXPECT_EQ(environment->dependencies[2].spec.name, "patchelf");
-    EXPECT_EQ(environment->dependencies[3].spec.name, "gawk");
-    ASSERT_EQ(environment->pip.size(), 3U);
-    EXPECT_EQ(environment->pip[1].text, "--extra-index-url https://y.org/simple");
-    EXPECT_EQ(environment->variables,
+    const auto environment = test::good(read_environment_yaml(file));
+    EXPECT_EQ(environment.name, "demo");
+    ASSERT_EQ(environment.channels.size(), 3U);
+    EXPECT_EQ(environment.channels[1].text, "https://x.org/t/abc/private");
+    EXPECT_EQ(environment.channels[2].text, (directory / "local").string());
+    EXPECT_EQ(environment.channels[0].where, file.string() + ":3");
+    EXPECT_TRUE(environment.no_defaults);
+    ASSERT_EQ(environment.dependencies.size(), 4U);
+    EXPECT_EQ(environment.dependencies[1].spec.channel, "conda-forge");
+    EXPECT_EQ(environment.dependencies[1].where, file.string() + ":9");
+    EXPECT_EQ(environment.dependencies[2].spec.name, "patchelf");
+    EXPECT_EQ(environment.dependencies[3].spec.name, "gawk");
+    ASSERT_EQ(environment.pip.size(), 3U);
+    EXPECT_EQ(environment.pip[1].text, "--extra-index-url https://y.org/simple");
+    EXPECT_EQ(environment.variables,
               (std::vector<std::pair<std::string, std::string>>{{"A", "1"}, {"B", "x y"}}));
-    EXPECT_EQ(environment->channel_priority, conda::ChannelPriority::strict);
-    EXPECT_EQ(environment->notes.size(), 2U);
+    EXPECT_EQ(environment.channel_priority, conda::ChannelPriority::strict);
+    EXPECT_EQ(environment.notes.size(), 2U);
 }
 
 TEST(EnvironmentYaml, AnAliasBombAndDeepNestingAreRefusedQuickly) {
@@ -77,11 +77,9 @@ TEST(EnvironmentYaml, AnAliasBombAndDeepNestingAreRefusedQuickly) {
 TEST(EnvironmentYaml, MoreEntriesThanAnyRealFileHasAreNotMade) {
     const TemporaryDirectory directory;
     const auto file = directory.write("large.yml", "dependencies: [" + std::string(1'000'000, ',') + "]");
-    const auto read = read_environment_yaml(file);
-    ASSERT_FALSE(read);
-    EXPECT_EQ(to_string(read.error()),
-              file.string() + ": this file has too many entries: the limit is 50000");
-    EXPECT_EQ(read.error().fault, Fault::input);
+    const auto refused = test::error_of(read_environment_yaml(file));
+    EXPECT_EQ(to_string(refused), file.string() + ": this file has too many entries: the limit is 50000");
+    EXPECT_EQ(refused.fault, Fault::input);
 }
 
 TEST(EnvironmentYamlRealData, EveryFileIsRead) {
@@ -97,11 +95,10 @@ TEST(EnvironmentYaml, NoTextHasANul) {
     const TemporaryDirectory directory;
     for (const char* text : {"dependencies: [a]\nvariables: {OK: \"a\\0b\"}\n",
                              "dependencies: [a]\nvariables: {\"a\\x00b\": c}\n"}) {
-        const auto environment = read_environment_yaml(directory.write("env.yml", text));
-        ASSERT_FALSE(environment);
-        EXPECT_EQ(environment.error().fault, Fault::input);
-        EXPECT_EQ(environment.error().what, "a string in this file contains a NUL character");
-        EXPECT_TRUE(environment.error().where.ends_with("env.yml:2")) << environment.error().where;
+        const auto environment = test::error_of(read_environment_yaml(directory.write("env.yml", text)));
+        EXPECT_EQ(environment.fault, Fault::input);
+        EXPECT_EQ(environment.what, "a string in this file contains a NUL character");
+        EXPECT_TRUE(environment.where.ends_with("env.yml:2")) << environment.where;
     }
 }
 

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "spec/requirements.h"
 
@@ -21,7 +22,7 @@ std::vector<std::string> texts(const Requirements& requirements) {
 
 /// The message without the directory's name; "" if there is none.
 std::string message(const TemporaryDirectory& directory, const std::string& file = "r.txt") {
-    const auto read = read_requirements(directory.path() / file, directory.path());
+    const auto read = read_requirements(directory / file, directory.path());
     if (read) return {};
     EXPECT_EQ(read.error().fault, Fault::input);
     auto text = to_string(read.error());
@@ -117,8 +118,8 @@ TEST(Requirements, WhatPipAccepts) {
         "-c included\\ file.txt",
     };
     const TemporaryDirectory directory;
-    fs::create_directories(directory.path() / "local");
-    fs::create_directories(directory.path() / "with blank");
+    fs::create_directories(directory / "local");
+    fs::create_directories(directory / "with blank");
     directory.write("pkg-1.0-py3-none-any.whl", "");
     directory.write("included file.txt", "six\n");
     for (const auto* line : lines) {
@@ -180,7 +181,7 @@ TEST(Requirements, LocalPathsThatAreMissing) {
         directory.write("r.txt", "\n"s + line + "\n");
         const auto text = message(directory);
         EXPECT_TRUE(text.starts_with("r.txt:2: there is no file or directory '")) << line << "\n" << text;
-        EXPECT_EQ(text.find('['), std::string::npos) << text;
+        EXPECT_FALSE(text.contains('[')) << text;
         EXPECT_TRUE(text.ends_with("\nLocal paths are relative to " + directory.path().string() + "."))
             << text;
     }
@@ -191,15 +192,14 @@ TEST(Requirements, IncludesAreRelativeToTheirFileAndLocalPathsToTheWorkingDirect
     directory.write("r.txt", "one\n-r sub/a.txt\nfour\n");
     directory.write("sub/a.txt", "two\n-c b.txt\n-e ./project\n");
     directory.write("sub/b.txt", "three<4\n");
-    fs::create_directories(directory.path() / "project");
-    const auto read = read_requirements(directory.path() / "r.txt", directory.path());
-    ASSERT_TRUE(read) << to_string(read.error());
-    EXPECT_EQ(texts(*read), (std::vector<std::string>{"1: one", "2: -r sub/a.txt", "1: two", "2: -c b.txt",
-                                                      "1: three<4", "3: -e ./project", "3: four"}));
-    EXPECT_EQ(read->files, (std::vector<fs::path>{directory.path() / "r.txt", directory.path() / "sub/a.txt",
-                                                  directory.path() / "sub/b.txt"}));
-    EXPECT_EQ(read->lines[4].file, directory.path() / "sub/b.txt");
-    EXPECT_EQ(read->editable, std::vector<std::string>{"./project"});
+    fs::create_directories(directory / "project");
+    const auto read = test::good(read_requirements(directory / "r.txt", directory.path()));
+    EXPECT_EQ(texts(read), (std::vector<std::string>{"1: one", "2: -r sub/a.txt", "1: two", "2: -c b.txt",
+                                                     "1: three<4", "3: -e ./project", "3: four"}));
+    EXPECT_EQ(read.files,
+              (std::vector<fs::path>{directory / "r.txt", directory / "sub/a.txt", directory / "sub/b.txt"}));
+    EXPECT_EQ(read.lines[4].file, directory / "sub/b.txt");
+    EXPECT_EQ(read.editable, std::vector<std::string>{"./project"});
 }
 
 TEST(Requirements, MistakesInIncludedFilesNameThem) {
@@ -229,7 +229,7 @@ TEST(Requirements, AFileMayBeIncludedTwice) {
     directory.write("a.txt", "-c c.txt\n");
     directory.write("b.txt", "-c c.txt\n");
     directory.write("c.txt", "six<2\n");
-    EXPECT_EQ(read_requirements(directory.path() / "r.txt", directory.path())->files.size(), 4U);
+    EXPECT_EQ(read_requirements(directory / "r.txt", directory.path())->files.size(), 4U);
 }
 
 TEST(Requirements, DigestCoversIncludedFiles) {
@@ -237,7 +237,7 @@ TEST(Requirements, DigestCoversIncludedFiles) {
     directory.write("r.txt", "-r a.txt\n");
     const auto digest = [&](const char* content) {
         directory.write("a.txt", content);
-        return read_requirements(directory.path() / "r.txt", directory.path())->sha256;
+        return read_requirements(directory / "r.txt", directory.path())->sha256;
     };
     EXPECT_EQ(digest("numpy==1\n").size(), 64U);
     EXPECT_EQ(digest("numpy==1\n"), digest("numpy==1\n"));

@@ -3,7 +3,6 @@
 #include "spec/spec.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 
@@ -134,7 +133,7 @@ TEST(RecogniseSupported, Messages) {
                   ": this is a directory\nGive an environment.yml or a requirements.txt.");
     EXPECT_EQ(message("/no/such.txt"),
               "/no/such.txt: cannot read the environment file: No such file or directory");
-    const auto pipe = directory.path() / "pipe";
+    const auto pipe = directory / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     EXPECT_EQ(message(pipe),
               pipe.string() +

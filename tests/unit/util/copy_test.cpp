@@ -19,7 +19,7 @@ using test::TemporaryDirectory;
 TEST(CopyFile, DigestProgressAndNoOverwriting) {
     const TemporaryDirectory directory;
     const auto from = directory.write("from", std::string(20U << 20U, 'x'));
-    const auto to = directory.path() / "to";
+    const auto to = directory / "to";
     std::vector<std::uint64_t> seen;
     const auto digest = copy_file_synced(from, to, [&](std::uint64_t done) { seen.push_back(done); });
     EXPECT_EQ(digest.value(), "6adfa0775cbd16a3f50d1fda1d7bd7f375dd1f9af5e6dfb751a87d3dff68699c");
@@ -27,8 +27,8 @@ TEST(CopyFile, DigestProgressAndNoOverwriting) {
     EXPECT_EQ(to_string(copy_file_synced(from, to).error()),
               to.string() + ": cannot write the file: File exists");
     EXPECT_EQ(fs::file_size(to), 20U << 20U);
-    EXPECT_FALSE(copy_file_synced(directory.path() / "absent", directory.path() / "new"));
-    EXPECT_FALSE(fs::exists(directory.path() / "new"));
+    EXPECT_FALSE(copy_file_synced(directory / "absent", directory / "new"));
+    EXPECT_FALSE(fs::exists(directory / "new"));
 }
 
 TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
@@ -40,7 +40,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     const auto digest = sha256("content");
     auto from = directory.write("from", "content");
     const auto before = inode(from);
-    const auto to = directory.path() / "to";
+    const auto to = directory / "to";
     EXPECT_EQ(move_file_synced(from, to).value(), digest);
     EXPECT_EQ(inode(to), before);
     EXPECT_FALSE(fs::exists(from));
@@ -51,7 +51,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     EXPECT_EQ(read_file(from).value(), "other");
 
     // A file created there would belong to the directory's group.
-    const auto shared = directory.path() / "shared";
+    const auto shared = directory / "shared";
     fs::create_directory(shared);
     ASSERT_EQ(chmod(shared.c_str(), 02755), 0);
     EXPECT_EQ(move_file_synced(to, shared / "to").value(), digest);
@@ -59,7 +59,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
     EXPECT_FALSE(fs::exists(to));
 
     const TemporaryDirectory memory("/dev/shm");
-    const auto elsewhere = memory.path() / "to";
+    const auto elsewhere = memory / "to";
     EXPECT_EQ(move_file_synced(shared / "to", elsewhere).value(), digest);
     EXPECT_EQ(read_file(elsewhere).value(), "content");
     EXPECT_FALSE(fs::exists(shared / "to"));
@@ -67,7 +67,7 @@ TEST(MoveFileSynced, IsTheSameFileWhereThatGivesWhatACopyWould) {
 
 TEST(MoveFile, TakesNobodysRightsAlong) {
     const TemporaryDirectory directory;
-    const auto from = directory.write("from", "content"), to = directory.path() / "to";
+    const auto from = directory.write("from", "content"), to = directory / "to";
     // An access list, in the form of its extended attribute, that lets another user write.
     struct Entry {
         std::uint16_t tag, permissions;
@@ -89,9 +89,9 @@ TEST(MoveFile, TakesNobodysRightsAlong) {
 
 TEST(CopyFile, NorADigestWaitsForAPipe) {
     const TemporaryDirectory directory;
-    const auto pipe = directory.path() / "pipe";
+    const auto pipe = directory / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    EXPECT_FALSE(copy_file_synced(pipe, directory.path() / "copy"));
+    EXPECT_FALSE(copy_file_synced(pipe, directory / "copy"));
     EXPECT_FALSE(sha256_of_file(pipe));
 }
 

@@ -30,7 +30,7 @@ std::vector<std::string> lines(const fs::path& file) {
 
 TEST(Log, FileAndTerminal) {
     const test::TemporaryDirectory directory;
-    const auto file = directory.path() / "log";
+    const auto file = directory / "log";
     ASSERT_TRUE(log::open(file, log::Level::normal));
     EXPECT_EQ(log::current(), file);
     testing::internal::CaptureStderr();
@@ -39,32 +39,32 @@ TEST(Log, FileAndTerminal) {
     log::warn("w");
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "i ?[2J\nwarning: w\n");
 
-    ASSERT_TRUE(log::also(directory.path() / "copy"));
+    ASSERT_TRUE(log::also(directory / "copy"));
     log::detail("later");
     const std::vector<std::string> expected = {"> d {}", "> i \x1b[2J", "> warning: w", "> later"};
     EXPECT_EQ(lines(file), expected);
-    EXPECT_EQ(lines(directory.path() / "copy"), expected);
+    EXPECT_EQ(lines(directory / "copy"), expected);
 }
 
 // Like /dev/null, which root could otherwise replace.
 TEST(Log, CopyInSpecialFile) {
     const test::TemporaryDirectory directory;
-    const auto pipe = directory.path() / "pipe";
+    const auto pipe = directory / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     const Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::quiet));
+    ASSERT_TRUE(log::open(directory / "log", log::Level::quiet));
     log::detail("before");
     ASSERT_TRUE(log::also(pipe));
     EXPECT_TRUE(fs::is_fifo(pipe));
     std::array<char, 256> buffer{};
     EXPECT_GT(read(reader.get(), buffer.data(), buffer.size()), 0);
-    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::quiet));
+    ASSERT_TRUE(log::open(directory / "log", log::Level::quiet));
 }
 
 TEST(Log, Levels) {
     const test::TemporaryDirectory directory;
     const auto said = [&](log::Level level) {
-        EXPECT_TRUE(log::open(directory.path() / "log", level));
+        EXPECT_TRUE(log::open(directory / "log", level));
         testing::internal::CaptureStderr();
         log::detail("d");
         log::info("i");
@@ -83,20 +83,16 @@ TEST(Log, FileThatCannotBeWritten) {
 
 TEST(Log, CommandsWithoutPasswords) {
     const test::TemporaryDirectory directory;
-    const auto file = directory.path() / "log";
+    const auto file = directory / "log";
     ASSERT_TRUE(log::open(file, log::Level::quiet));
-    const Command command = {.argv = {"echo", "--index-url=https://me:secret@host/simple", "a b", ""},
-                             .environment = {},
-                             .working_directory = {},
-                             .in_child = {},
-                             .on_line = {}};
+    const Command command = {.argv = {"echo", "--index-url=https://me:secret@host/simple", "a b", ""}};
     ASSERT_TRUE(run(command));
     EXPECT_EQ(lines(file).front(), "> $ echo '--index-url=https://****@host/simple' 'a b' ''");
 }
 
 TEST(Log, HasNoSecrets) {
     const test::TemporaryDirectory directory;
-    const auto file = directory.path() / "log";
+    const auto file = directory / "log";
     ASSERT_TRUE(log::open(file, log::Level::verbose));
     remember_secret("frotz-9753");
     testing::internal::CaptureStderr();
@@ -107,7 +103,7 @@ TEST(Log, HasNoSecrets) {
 
 TEST(Stage, PlainLines) {
     const test::TemporaryDirectory directory;
-    ASSERT_TRUE(log::open(directory.path() / "log", log::Level::normal));
+    ASSERT_TRUE(log::open(directory / "log", log::Level::normal));
     testing::internal::CaptureStderr();
     {
         Stage stage("Packing");

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../happens.h"
 #include "../temporary.h"
 #include "core/interrupt.h"
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -21,11 +21,7 @@ using test::TemporaryDirectory;
 using namespace std::chrono_literals;
 
 Command shell(std::string script) {
-    return {.argv = {"sh", "-c", std::move(script)},
-            .environment = {},
-            .working_directory = {},
-            .in_child = {},
-            .on_line = {}};
+    return {.argv = {"sh", "-c", std::move(script)}};
 }
 
 bool is_gone(pid_t pid) {
@@ -38,10 +34,9 @@ TEST(Run, OutputOfBothStreamsInOrder) {
     std::vector<std::string> lines;
     auto command = shell("echo one; echo two >&2; printf 'three\\r\\nfour'");
     command.on_line = [&](std::string_view line) { lines.emplace_back(line); };
-    const auto outcome = run(command);
-    ASSERT_TRUE(outcome) << to_string(outcome.error());
-    EXPECT_TRUE(outcome->ok());
-    EXPECT_EQ(outcome->output, "one\ntwo\nthree\r\nfour");
+    const auto outcome = test::good(run(command));
+    EXPECT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome.output, "one\ntwo\nthree\r\nfour");
     EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "three", "four"}));
 }
 
@@ -112,7 +107,7 @@ TEST(Run, GoesOnAfterTheChildClosedItsOutput) {
     auto command = shell("exec >/dev/null 2>&1; sleep 0.3; touch done");
     command.working_directory = directory.path();
     EXPECT_TRUE(run(command)->ok());
-    EXPECT_TRUE(fs::exists(directory.path() / "done"));
+    EXPECT_TRUE(fs::exists(directory / "done"));
 }
 
 TEST(Run, IsQuickForSmallPrograms) {
@@ -131,9 +126,6 @@ TEST(Run, NothingThatIsShownHasSecrets) {
     const std::string script = "echo plover-8765; echo https://me:pw@host >&2";
     std::vector<std::string> seen;
     const Command command = {.argv = {"sh", "-c", script},
-                             .environment = {},
-                             .working_directory = {},
-                             .in_child = {},
                              .on_line = [&](std::string_view line) { seen.emplace_back(line); }};
     EXPECT_EQ(run(command)->output, "****\nhttps://****@host\n");
     EXPECT_EQ(seen, (std::vector<std::string>{"****", "https://****@host"}));
@@ -146,10 +138,9 @@ TEST(Capture, StdoutAlone) {
     std::vector<std::string> lines;
     auto command = shell("echo out; echo err >&2; head -c 3000000 /dev/zero");
     command.on_line = [&](std::string_view line) { lines.emplace_back(line); };
-    const auto outcome = capture(command);
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->output.size(), 3'000'004U);
-    EXPECT_EQ(outcome->errors, "err\n");
+    const auto outcome = test::good(capture(command));
+    EXPECT_EQ(outcome.output.size(), 3'000'004U);
+    EXPECT_EQ(outcome.errors, "err\n");
     EXPECT_EQ(lines, std::vector<std::string>{"err"});
 }
 
@@ -164,7 +155,7 @@ TEST(Run, ChildrenDieWithTheirParent) {
         _exit(0);
     }
     const auto read_pid = [&](const char* name) {
-        const auto text = read_file(directory.path() / name);
+        const auto text = read_file(directory / name);
         return text && text->ends_with('\n') ? std::stoi(*text) : 0;
     };
     EXPECT_TRUE(test::happens([&] { return read_pid("leader") != 0; }));
@@ -211,7 +202,7 @@ TEST(Interrupt, EndsTheGroupPolitely) {
         const auto [status, took] =
             interrupt("trap 'touch asked; exit 1' TERM; touch started; sleep 100 & wait", directory.path());
         EXPECT_EQ(status, 0);
-        EXPECT_TRUE(fs::exists(directory.path() / "asked"));
+        EXPECT_TRUE(fs::exists(directory / "asked"));
         fastest = std::min(fastest, took);
     }
     EXPECT_LT(fastest, 3s);
@@ -237,7 +228,7 @@ TEST(FindProgram, FirstExecutableOnThePath) {
     const auto third = directory.write("three/prog", "");
     chmod(second.c_str(), 0755);
     chmod(third.c_str(), 0755);
-    fs::create_directories(directory.path() / "zero/prog");
+    fs::create_directories(directory / "zero/prog");
     const auto root = directory.path().string();
     const auto path = ":.:" + root + "/zero:" + root + "/one:" + root + "/two:" + root + "/three";
     EXPECT_EQ(find_program("prog", path), second);
@@ -257,9 +248,8 @@ TEST(Run, ProgramsHaveTheUsersLimitOfCoreDumps) {
         remember_secret("a-secret-of-this-process");
         ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
         EXPECT_EQ(limit.rlim_cur, 1U) << "with 0 a program may still get it (core(5))";
-        const auto outcome = run(shell("ulimit -c"));
-        ASSERT_TRUE(outcome);
-        EXPECT_EQ(outcome->output != "0\n", of_user != 0);
+        const auto outcome = test::good(run(shell("ulimit -c")));
+        EXPECT_EQ(outcome.output != "0\n", of_user != 0);
     }
 }
 

@@ -119,7 +119,7 @@ TEST(Redact, TextWithoutEnd) {
     std::string urls;
     for (int i = 0; i < 10'000; ++i)
         urls += "a://b:c@";
-    EXPECT_EQ(redacted(urls).find("b:c"), std::string::npos);
+    EXPECT_FALSE(redacted(urls).contains("b:c"));
     EXPECT_EQ(redacted(std::string(1'000'000, 'x')).size(), 1'000'000U);
 }
 

@@ -1,7 +1,5 @@
 #include "util/yaml_size.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 namespace containerize {
