@@ -9,6 +9,7 @@
 #include "launch/namespace.h"
 #include "prefix/publish.h"
 #include "prefix/records.h"
+#include "root/root.h"
 #include "util/log.h"
 
 #include <algorithm>

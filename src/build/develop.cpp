@@ -7,6 +7,7 @@
 #include "environments/root_of_build.h"
 #include "launch/namespace.h"
 #include "prefix/states.h"
+#include "root/root.h"
 #include "util/digest.h"
 #include "util/file_lock.h"
 #include "util/log.h"

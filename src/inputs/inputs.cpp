@@ -208,7 +208,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     TRY(refuse_pip_options(options, inputs.spec.string()));
     inputs.files = {inputs.spec};
     inputs.conda_config =
-        TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config::defaults());
+        TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
