@@ -5,6 +5,7 @@
 #include "gpu/injection.h"
 #include "image/writer.h"
 #include "launch/namespace.h"
+#include "root/root.h"
 #include "util/digest.h"
 
 #include <gtest/gtest.h>
