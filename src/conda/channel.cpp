@@ -139,14 +139,13 @@ Result<Channel> named(const Located& asked, const Config& config) {
     const std::string name(without_subdir(asked.text));
     const auto mirrored = config.mirrored_channels.find(name);
     const auto url = url_of_name(name, config);
-    if (mirrored == config.mirrored_channels.end()) {
-        if (!can_fetch(url))
-            return fail_input("the channel '" + name + "' cannot be used",
-                              "its URL is not an http, https or file URL: " + without_credentials(url),
-                              asked.where);
-        return at_url(url, config);
-    }
     auto channel = at_url(url, config);
+    if (mirrored == config.mirrored_channels.end()) {
+        if (can_fetch(url)) return channel;
+        return fail_input("the channel '" + name + "' cannot be used",
+                          "its URL is not an http, https or file URL: " + without_credentials(url),
+                          asked.where);
+    }
     channel.mirrors.clear();
     bool has_own = false;
     for (const auto& mirror : mirrored->second) {

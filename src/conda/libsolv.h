@@ -28,6 +28,12 @@ struct QueueOwner {
     ~QueueOwner() { queue_free(&queue); }
 };
 
+/// A text of a package; empty if it has none.
+inline const char* lookup_text(Pool* pool, Id solvable, Id key) {
+    const char* text = pool_lookup_str(pool, solvable, key);
+    return text == nullptr ? "" : text;
+}
+
 /// Adds a package that provides only itself.
 inline Id add_solvable(Repo* repo, const std::string& name, const std::string& version) {
     const Id id = repo_add_solvable(repo);

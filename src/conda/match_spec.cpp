@@ -319,12 +319,6 @@ private:
     MatchSpec spec_;
 };
 
-bool name_matches(const std::string& wanted, const std::string& name) {
-    if (!is_name_pattern(wanted)) return wanted == name;
-    const auto pattern = StringMatch::parse(wanted);
-    return pattern && pattern->matches(name);
-}
-
 bool contains_all(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
     return std::ranges::all_of(wanted,
                                [&](const auto& one) { return std::ranges::find(all, one) != all.end(); });
@@ -334,6 +328,12 @@ bool contains_all(const std::vector<std::string>& all, const std::vector<std::st
 
 bool is_name_pattern(std::string_view name) {
     return name.empty() || name.find_first_of("*^") != name.npos;
+}
+
+bool name_matches(std::string_view wanted, std::string_view name) {
+    if (!is_name_pattern(wanted)) return wanted == name;
+    const auto pattern = StringMatch::parse(wanted);
+    return wanted.empty() || (pattern && pattern->matches(name));
 }
 
 std::optional<FileName> parse_file_name(std::string_view file) {
@@ -380,7 +380,7 @@ Result<MatchSpec> parse_match_spec(std::string_view text, UnknownKeys unknown_ke
 }
 
 bool MatchSpec::matches(const PackageRecord& record) const {
-    if (!name.empty() && !name_matches(name, record.name)) return false;
+    if (!name_matches(name, record.name)) return false;
     if (build && !build->matches(record.build)) return false;
     if (!subdir.empty() && subdir != record.subdir) return false;
     if (!file_name.empty() && file_name != record.file_name) return false;

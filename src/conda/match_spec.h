@@ -33,6 +33,9 @@ struct MatchSpec {
 /// ("^lib.*$").
 bool is_name_pattern(std::string_view name);
 
+/// Whether the name in a spec selects packages of this name.
+bool name_matches(std::string_view wanted, std::string_view name);
+
 /// Splits a package's file name, such as "numpy-1.26.4-py311h64a7726_0.conda". Nothing for other names.
 struct FileName {
     std::string name, version, build;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 namespace containerize::conda {
 
@@ -108,10 +109,7 @@ bool Matching::matches(const MatchSpec& spec, Id solvable) const {
         const auto whole = record_of_(solvable);
         return whole && spec.matches(*whole);
     }
-    if (spec.build) {
-        const char* build = pool_lookup_str(pool_, solvable, SOLVABLE_BUILDFLAVOR);
-        if (!spec.build->matches(build == nullptr ? "" : build)) return false;
-    }
+    if (spec.build && !spec.build->matches(lookup_text(pool_, solvable, SOLVABLE_BUILDFLAVOR))) return false;
     if (!spec.version) return true;
     const auto& version = parsed(version_id(solvable));
     return version && spec.version->matches(*version);
@@ -132,15 +130,11 @@ std::vector<Id> Matching::named(const std::string& name) const {
         if (const Id id = pool_str2id(pool_, name.c_str(), 0); id != 0) add(id);
         return found;
     }
-    MatchSpec pattern;
-    pattern.name = name;
-    PackageRecord record;
-    std::unordered_map<Id, bool> names;
+    std::unordered_set<Id> names;
     for (Id id = 1; id < pool_->nsolvables; ++id) {
         const Solvable* solvable = pool_id2solvable(pool_, id);
-        if (solvable->repo == nullptr || !names.try_emplace(solvable->name).second) continue;
-        record.name = pool_id2str(pool_, solvable->name);
-        if (pattern.matches(record)) add(solvable->name);
+        if (solvable->repo == nullptr || !names.insert(solvable->name).second) continue;
+        if (name_matches(name, pool_id2str(pool_, solvable->name))) add(solvable->name);
     }
     std::ranges::sort(found);
     return found;

@@ -374,8 +374,7 @@ Result<PackageRecord> PackagePool::State::record(Id solvable) const {
         PackageRecord record;
         record.name = pool_id2str(pool, of_pool->name);
         record.version = matching.version(solvable);
-        const char* build = pool_lookup_str(pool, solvable, SOLVABLE_BUILDFLAVOR);
-        record.build = build == nullptr ? "" : build;
+        record.build = lookup_text(pool, solvable, SOLVABLE_BUILDFLAVOR);
         return record;
     }
     const auto& list = lists.at(of_pool->repo);
@@ -386,8 +385,7 @@ Result<PackageRecord> PackagePool::State::record(Id solvable) const {
     }
     if (record->subdir.empty()) record->subdir = list.source.subdir;
     record->channel = list.source.channel.url;
-    const char* file = pool_lookup_str(pool, solvable, SOLVABLE_MEDIAFILE);
-    record->file_name = file == nullptr ? "" : file;
+    record->file_name = lookup_text(pool, solvable, SOLVABLE_MEDIAFILE);
     record->url = list.base_url + "/" + record->file_name;
     return record;
 }
@@ -439,13 +437,8 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<s
             look_at(of_name->second);
         return found;
     }
-    MatchSpec by_name;
-    by_name.name = spec.name;
-    PackageRecord named;
-    for (const auto& [id, solvables] : state_->by_name) {
-        named.name = pool_id2str(pool, id);
-        if (by_name.matches(named)) look_at(solvables);
-    }
+    for (const auto& [id, solvables] : state_->by_name)
+        if (name_matches(spec.name, pool_id2str(pool, id))) look_at(solvables);
     std::ranges::sort(found);
     return found;
 }

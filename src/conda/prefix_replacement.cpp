@@ -21,11 +21,10 @@ bool is_python(std::string_view interpreter) {
 } // namespace
 
 std::string shebang(std::string_view interpreter, std::string_view arguments) {
-    std::string line =
-        "#!" + std::string(interpreter) + (arguments.empty() ? "" : " " + std::string(arguments));
+    const std::string more = arguments.empty() ? "" : " " + std::string(arguments);
+    const auto line = "#!" + std::string(interpreter) + more;
     if (line.size() <= longest_shebang && interpreter.find_first_of(" \t") == std::string_view::npos)
         return line + "\n";
-    const std::string more = arguments.empty() ? "" : " " + std::string(arguments);
     // To sh the second line executes the interpreter; to Python, which reads the file next, it starts a
     // string that the third line ends.
     if (is_python(interpreter)) {
@@ -81,11 +80,8 @@ bool PrefixReplacement::take_first_line(bool at_end, std::string& result) {
     auto line = pending_.substr(0, end);
     replace_all(line, placeholder_, prefix_);
     at_ = end == pending_.npos ? pending_.size() : end + 1;
-    const auto changed = executable(line);
-    if (!changed.empty())
-        result = changed;
-    else
-        result = line + (end == pending_.npos ? "" : "\n");
+    result = executable(line);
+    if (result.empty()) result = line + (end == pending_.npos ? "" : "\n");
     return true;
 }
 

@@ -37,13 +37,7 @@ public:
     }
     Temporary(Temporary&& other) noexcept
         : file_(std::move(other.file_)), path_(std::exchange(other.path_, {})) {}
-    Temporary& operator=(Temporary&& other) noexcept {
-        std::swap(file_, other.file_);
-        std::swap(path_, other.path_);
-        return *this;
-    }
-    Temporary(const Temporary&) = delete;
-    Temporary& operator=(const Temporary&) = delete;
+    Temporary& operator=(Temporary&&) = delete;
     ~Temporary() {
         std::error_code ignored;
         if (!path_.empty()) fs::remove(path_, ignored);
