@@ -309,7 +309,7 @@ private:
         stage.detail("waiting for another build to fetch " + busy.front()->record->file_name);
         auto lock = wait_for_lock(part_of(busy.front()->file), part_mode);
         stage.detail({});
-        TRY(std::move(lock));
+        if (!lock) return fail(std::move(lock.error()));
         return {};
     }
 

@@ -157,7 +157,8 @@ Status ImageHolder::add(const manifest::ImageFile& file, const image::Layers::Im
         copy = stage_image(source.file, source.path, file.size, file.sha256, place);
         if (copy) copy = for_reading(*copy, source.path);
     }
-    image.copy = TRY(std::move(copy));
+    if (!copy) return fail(std::move(copy.error()));
+    image.copy = std::move(*copy);
     return {};
 }
 

@@ -62,7 +62,11 @@ TEST(InjectedRoot, HasEveryFile) {
         .base = {.reference = "test", .digest = {}, .file = file, .environment = {}},
         .user = "me",
         .inject = [&](const image::TreeView&) { return found; }};
-    const auto space = test::good(BuildNamespace::create(request, work));
+    const auto space = test::good(BuildNamespace::create([&]() -> Status {
+        TRY(launch::enter_namespaces());
+        TRY(root::enter_root(request, work));
+        return {};
+    }));
     for (const auto& bind : found.binds) {
         // Directories of the host show these files already.
         if (bind.target.starts_with("/dev/") || bind.target.starts_with("/run/")) continue;
