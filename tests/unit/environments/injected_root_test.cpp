@@ -4,6 +4,7 @@
 #include "gpu/injection.h"
 #include "image/writer.h"
 #include "launch/namespace.h"
+#include "root/root.h"
 #include "util/digest.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +72,11 @@ TEST(InjectedRoot, HasEveryFile) {
                                     .home = {},
                                     .shell = {},
                                     .inject = [&](const image::TreeView&) { return found; }};
-    const auto space = BuildNamespace::create(request, work);
+    const auto space = BuildNamespace::create([&]() -> Status {
+        TRY(launch::enter_namespaces());
+        TRY(root::enter_root(request, work));
+        return {};
+    });
     ASSERT_TRUE(space) << to_string(space.error());
     for (const auto& bind : found.binds) {
         // Directories of the host show these files already.
