@@ -42,10 +42,10 @@ inline std::unexpected<Error> fail(Error error) {
 ///     TRY(check_image(image));
 #define TRY(...)                                                                                             \
     __extension__({                                                                                          \
-        auto result_ = (__VA_ARGS__);                                                                        \
+        auto&& result_ = (__VA_ARGS__);                                                                      \
         if (!result_) [[unlikely]]                                                                           \
-            return std::unexpected(std::move(result_.error()));                                              \
-        *std::move(result_);                                                                                 \
+            return std::unexpected(std::forward<decltype(result_)>(result_).error());                        \
+        *std::forward<decltype(result_)>(result_);                                                           \
     })
 
 /// A failed system call; `error_number` is its errno.

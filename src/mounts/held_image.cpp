@@ -157,8 +157,7 @@ Status ImageHolder::add(const manifest::ImageFile& file, const image::Layers::Im
         copy = stage_image(source.file, source.path, file.size, file.sha256, place);
         if (copy) copy = for_reading(*copy, source.path);
     }
-    if (!copy) return fail(std::move(copy.error()));
-    image.copy = std::move(*copy);
+    image.copy = TRY(std::move(copy));
     return {};
 }
 
