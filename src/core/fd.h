@@ -8,7 +8,7 @@
 
 namespace containerize {
 
-class Fd {
+class [[nodiscard]] Fd {
 public:
     Fd() = default;
     explicit Fd(int fd) : fd_(fd) {}

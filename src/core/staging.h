@@ -10,7 +10,7 @@ namespace containerize {
 
 /// A build directory on node-local storage, locked as long as it is in use. The destructor removes it; what a
 /// killed run left is removed by the next one (`sweep_staging`).
-class Staging {
+class [[nodiscard]] Staging {
 public:
     /// Makes it in `parent`; if that is empty, in the first of $TMPDIR, /tmp and /dev/shm that is not on a
     /// network filesystem and can be used.

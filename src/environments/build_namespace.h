@@ -20,7 +20,7 @@ inline constexpr const char* upper_name = "upper";
 /// A process that keeps new user and mount namespaces alive and mounts in them on request. Other processes
 /// join it by `pid()`. Create it while the caller is single-threaded. The destructor kills the process, and
 /// its mounts go with it.
-class BuildNamespace {
+class [[nodiscard]] BuildNamespace {
 public:
     /// `enter` takes the new process into its namespaces.
     static Result<BuildNamespace> create(const std::function<Status()>& enter = launch::enter_namespaces);

@@ -21,7 +21,7 @@
 
 namespace containerize::mounts {
 
-class ServedMount {
+class [[nodiscard]] ServedMount {
 public:
     enum class Use {
         tree,

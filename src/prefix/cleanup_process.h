@@ -14,7 +14,7 @@ namespace containerize::prefix {
 /// Waits on a socket to the builder. When it closes, because the builder finished, failed or was killed,
 /// everything registered is removed, last first. This is the only way of cleaning up, and it works after
 /// SIGKILL, too.
-class CleanupProcess {
+class [[nodiscard]] CleanupProcess {
 public:
     static Result<CleanupProcess> start();
     CleanupProcess(CleanupProcess&& other) noexcept;

@@ -30,7 +30,7 @@ Status check_outside(const std::filesystem::path& file, const std::filesystem::p
 
 /// A build's exclusive right to a prefix. The directory exists, and other builds must not touch it as long as
 /// this object lives.
-struct PrefixLock {
+struct [[nodiscard]] PrefixLock {
     std::filesystem::path prefix;
     bool existed = false; ///< the directory existed before, empty or as an installation
     bool locked = false;  ///< no other build on this node uses it; false if the filesystem has no locks

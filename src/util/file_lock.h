@@ -16,7 +16,7 @@ enum class LockState {
     unsupported, ///< this filesystem has no locks (Lustre without -o flock); the file is open all the same
 };
 
-struct FileLock {
+struct [[nodiscard]] FileLock {
     LockState state = LockState::busy;
     Fd file; ///< open for reading and writing; none if busy
 };

@@ -327,7 +327,7 @@ TEST(SolverRealData, AnEnvironmentOfCondaForgeIsSolved) {
     const auto lists = real_lists("repodata/conda-forge-from-locks", cache.path());
     SolveRequest request;
     for (const char* text : {"python=3.12", "numpy"})
-        request.wanted.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = {}});
+        request.wanted.push_back({.spec = *parse_match_spec(text), .channels = {}});
     auto pool = test::good(PackagePool::load(lists, names_in(request),
                                              {{"__glibc", "2.36", "0"},
                                               {"__linux", "6.1", "0"},

@@ -14,12 +14,12 @@ TEST(RequirementsText, NamesFilesFromElsewhere) {
     const test::TemporaryDirectory place;
     const auto at = [&](const std::string& name) { return (place / name).string(); };
     ASSERT_TRUE(write_file(at("wheels"), ""));
-    const auto text = requirements_text({{.text = "-r more.txt", .where = {}},
-                                         {.text = "--constraint='a b.txt'", .where = {}},
-                                         {.text = "-f wheels", .where = {}},
-                                         {.text = "-f https://host/links", .where = {}},
-                                         {.text = "-e ./project", .where = {}},
-                                         {.text = "six==1.16.0 ; python_version > '3'", .where = {}}},
+    const auto text = requirements_text({{.text = "-r more.txt"},
+                                         {.text = "--constraint='a b.txt'"},
+                                         {.text = "-f wheels"},
+                                         {.text = "-f https://host/links"},
+                                         {.text = "-e ./project"},
+                                         {.text = "six==1.16.0 ; python_version > '3'"}},
                                         place.path());
     EXPECT_EQ(text, "--requirement " + at("more.txt") + "\n--constraint '" + at("a b.txt") +
                         "'\n--find-links " + at("wheels") +

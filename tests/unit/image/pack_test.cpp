@@ -278,7 +278,7 @@ TEST(Pack, AMergedDirectoryKeepsItsTime) {
     fs::create_directories(directory / "tree/merged/new");
     const auto image = directory / "image";
     auto writer = test::good(Writer::create(image, {}));
-    ASSERT_TRUE(writer.add_directory("merged", {.mode = 0755, .mtime = 1000, .xattrs = {}}));
+    ASSERT_TRUE(writer.add_directory("merged", {.mode = 0755, .mtime = 1000}));
     ASSERT_TRUE(add_tree(writer, directory / "tree", 022));
     ASSERT_NE(writer.directory("merged"), nullptr);
     EXPECT_EQ(writer.directory("merged")->mtime, 1000U);

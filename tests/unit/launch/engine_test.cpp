@@ -39,8 +39,8 @@ TEST(Engine, TheEnvironmentMaySayNothing) {
 }
 
 TEST(Engine, AnAnswerTellsWhetherAnotherEngineMayHelp) {
-    const Error refused{.what = "no", .why = "policy", .where = {}, .hint = "ask", .fault = Fault::engine};
-    const Error broken{.what = "no", .why = "disk", .where = {}, .hint = {}};
+    const Error refused{.what = "no", .why = "policy", .hint = "ask", .fault = Fault::engine};
+    const Error broken{.what = "no", .why = "disk"};
     EXPECT_EQ(error_of_answer(answer_for(refused)).fault, Fault::engine);
     EXPECT_EQ(to_string(error_of_answer(answer_for(refused))), to_string(refused));
     EXPECT_EQ(error_of_answer(answer_for(broken)).fault, Fault::failure);

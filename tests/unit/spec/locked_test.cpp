@@ -118,7 +118,7 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
     locked.of_pip = {{.name = "six", .version = "1.16.0", .build = {}, .commit = {}},
                      {.name = "demo", .version = "1", .build = {}, .commit = "c0ffee"},
                      {.name = "mine", .version = "2", .build = {}, .commit = {}, .directory = true}};
-    locked.pip = {{.text = "six==1.16.0 --hash=sha256:00", .where = {}}};
+    locked.pip = {{.text = "six==1.16.0 --hash=sha256:00"}};
     locked.pip_requested = {"six"};
     locked.variables = {{"A", "b"}};
     locked.channels = {"https://x.org/c"};
