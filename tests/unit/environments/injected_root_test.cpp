@@ -58,9 +58,10 @@ TEST(InjectedRoot, HasEveryFile) {
     ASSERT_TRUE(image::write_tree(image.path(), file, {}, 022));
     const auto work = place / "work";
     fs::create_directory(work);
-    const root::RootRequest request{.base = {.reference = "test", .digest = {}, .file = file},
-                                    .user = "me",
-                                    .inject = [&](const image::TreeView&) { return found; }};
+    const root::RootRequest request{
+        .base = {.reference = "test", .digest = {}, .file = file, .environment = {}},
+        .user = "me",
+        .inject = [&](const image::TreeView&) { return found; }};
     const auto space = test::good(BuildNamespace::create([&]() -> Status {
         TRY(launch::enter_namespaces());
         TRY(root::enter_root(request, work));
