@@ -401,7 +401,9 @@ void run_debug_command(char** argv, Launch& launch) {
 
 } // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
+    // Kernels before 5.18 allow that.
+    if (argc == 0) die("argv is empty, but it must contain the program's name", exit_usage);
     auto carried = resume_call();
     if (!carried) die(carried.error());
     if (*carried) resume(std::move(**carried));

@@ -25,22 +25,18 @@ ImageConfig with_path(ImageConfig config) {
     return config;
 }
 
-std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
-    return fmt::format("{} {}", human_count(count), count == 1 ? one : many);
-}
-
 void report_omissions(const LayerMerge::LeftOut& left_out, const std::string& reference) {
     const auto note = [&reference](const std::string& what) {
         log::info("Note: " + reference + ": " + what);
     };
     if (left_out.devices > 0)
-        note(plural(left_out.devices, "device or pipe is", "devices and pipes are") +
+        note(counted(left_out.devices, "device or pipe is", "devices and pipes are") +
              " left out, because users cannot create them");
     if (left_out.capabilities > 0)
-        note("capabilities of " + plural(left_out.capabilities, "file are", "files are") +
+        note("capabilities of " + counted(left_out.capabilities, "file are", "files are") +
              " left out, because they have no effect without root");
     if (left_out.attributes > 0)
-        note(plural(left_out.attributes, "extended attribute is", "extended attributes are") +
+        note(counted(left_out.attributes, "extended attribute is", "extended attributes are") +
              " left out, because only user.* attributes are kept");
 }
 

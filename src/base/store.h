@@ -54,7 +54,7 @@ Status remove_image(const std::filesystem::path& store, const StoredImage& image
 /// A directory for making an image, for one process at a time. Entering one removes what killed processes
 /// left of other images; what they have downloaded for this image is used. Leaving one keeps what is in it
 /// for the next try.
-class StagingDirectory {
+class [[nodiscard]] StagingDirectory {
 public:
     /// Waits while another process makes the same image. Makes the store if it does not exist.
     static Result<StagingDirectory> enter(const std::filesystem::path& store, const std::string& digest);

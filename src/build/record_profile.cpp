@@ -98,7 +98,7 @@ Status write_profiles(const fs::path& prefix, const fs::path& record, bool repla
 }
 
 std::string as_text(const ProfileCoverage& coverage) {
-    return fmt::format("{} in {} requests", human_bytes(coverage.bytes), human_count(coverage.requests));
+    return fmt::format("{} in {}", human_bytes(coverage.bytes), counted(coverage.requests, "request"));
 }
 
 } // namespace

@@ -199,7 +199,7 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
             *layers, context.image(), context.writer_options(),
             [&](std::uint64_t done) { stage.advance(done, 0); },
             layout == inputs::Layout::profile ? recorded : std::vector<image::RecordedFile>()));
-        stage.finish(fmt::format("{} files, {} to {}", human_count(packed.files),
+        stage.finish(fmt::format("{}, {} to {}", counted(packed.files, "file"),
                                  human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
         TRY(prefix::check_room(lock, packed.image_bytes));
         auto commands = TRY(change.begin(manifest));

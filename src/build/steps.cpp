@@ -222,7 +222,7 @@ private:
             context_.record["files"] = written->files;
             context_.record["bytes"] = written->input_bytes;
         }
-        stage.finish(fmt::format("{} files, {} to {}", human_count(written->files),
+        stage.finish(fmt::format("{}, {} to {}", counted(written->files, "file"),
                                  human_bytes(written->input_bytes), human_bytes(written->image_bytes)));
         return {};
     }
@@ -272,7 +272,7 @@ private:
         TRY(prefix::publish(
             {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)}, cleanup_));
         cleanup_.keep_all_but(context_.staging);
-        stage.finish(fmt::format("{} commands", human_count(summary_.commands)));
+        stage.finish(counted(summary_.commands, "command"));
         return {};
     }
 

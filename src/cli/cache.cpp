@@ -35,8 +35,7 @@ json as_json(const CacheUse& use) {
 }
 
 void print(const char* title, const CacheUse& use) {
-    fmt::print("{:13} {} in {} {}\n", title, human_bytes(use.bytes), human_count(use.files),
-               use.files == 1 ? "file" : "files");
+    fmt::print("{:13} {} in {}\n", title, human_bytes(use.bytes), counted(use.files, "file"));
 }
 
 Result<int> run_directory() {

@@ -95,8 +95,8 @@ Result<int> run_squash(const BuildArguments& arguments, const std::string& comma
     if (squashed.unchanged)
         fmt::print("Nothing to squash: {} is already one image.\n", squashed.prefix.string());
     else
-        fmt::print("Squashed: {}, {} files, one image of {}, in {}.\n", squashed.prefix.string(),
-                   human_count(squashed.files), human_bytes(squashed.image_bytes),
+        fmt::print("Squashed: {}, {}, one image of {}, in {}.\n", squashed.prefix.string(),
+                   counted(squashed.files, "file"), human_bytes(squashed.image_bytes),
                    human_seconds(squashed.seconds));
     return 0;
 }

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 struct InspectArguments : ShowArguments {
-    bool as_json = false, packages = false;
+    bool packages = false;
 };
 
 std::size_t count_commands(const fs::path& prefix, const manifest::Manifest& manifest) {
@@ -89,9 +89,9 @@ void print(const json& about) {
         fmt::print("Python        {} from {}{}\n", text(build["python"], "version"),
                    text(build["python"], "executable"),
                    build["python"].value("bundled", false) ? ", bundled" : "");
-    fmt::print("Image         {}, {}, {} files, sha256 {}\n", text(image, "file"),
-               human_bytes(image.at("bytes").get<std::uint64_t>()), human_count(build.value("files", 0ULL)),
-               text(image, "sha256"));
+    fmt::print("Image         {}, {}, {}, sha256 {}\n", text(image, "file"),
+               human_bytes(image.at("bytes").get<std::uint64_t>()),
+               counted(build.value("files", 0ULL), "file"), text(image, "sha256"));
     for (const auto& layer : about.at("layers"))
         fmt::print("Layer         {}, {}, sha256 {}\n", text(layer, "file"),
                    human_bytes(layer.at("bytes").get<std::uint64_t>()), text(layer, "sha256"));
@@ -100,9 +100,9 @@ void print(const json& about) {
     if (const auto& profile = about.at("profile"); profile.is_null())
         fmt::print("Profile       none, so nothing is read ahead\n");
     else
-        fmt::print("Profile       {} recorded, in {} requests; read ahead: {}\n",
+        fmt::print("Profile       {} recorded, in {}; read ahead: {}\n",
                    human_bytes(profile.at("bytes").get<std::uint64_t>()),
-                   human_count(profile.at("requests").get<std::uint64_t>()),
+                   counted(profile.at("requests").get<std::uint64_t>(), "request"),
                    about.at("prefetch") == "auto" ? "if the images are on a network filesystem (auto)"
                                                   : text(about, "prefetch"));
     if (const auto stage = text(about, "stage"); stage != "auto") fmt::print("Copies        {}\n", stage);

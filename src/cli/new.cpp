@@ -72,10 +72,10 @@ Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet) {
     if (!quiet)
         fmt::print(
             "{}\n{}\n",
-            log::tagged("INFO", fmt::format("Ready: {} ({} files, {} image, {} commands) in {}.",
-                                            built->prefix.string(), human_count(built->files),
-                                            human_bytes(built->image_bytes), human_count(built->commands),
-                                            human_seconds(built->seconds))),
+            log::tagged("INFO",
+                        fmt::format("Ready: {} ({}, {} image, {}) in {}.", built->prefix.string(),
+                                    counted(built->files, "file"), human_bytes(built->image_bytes),
+                                    counted(built->commands, "command"), human_seconds(built->seconds))),
             log::tagged("INFO", fmt::format("Next:  export PATH={}:$PATH",
                                             shell_quoted((built->prefix / "bin").string()))));
     return 0;

@@ -40,8 +40,8 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
     if (arguments.replace && recording.exit_code != 0)
         log::warn(fmt::format("the command ended with exit code {}, so the earlier recording is also kept.",
                               recording.exit_code));
-    fmt::print(stderr, "Recorded: sessions of {} will read {} ahead, in {} requests.\n", prefix.string(),
-               human_bytes(recording.coverage.bytes), human_count(recording.coverage.requests));
+    fmt::print(stderr, "Recorded: sessions of {} will read {} ahead, in {}.\n", prefix.string(),
+               human_bytes(recording.coverage.bytes), counted(recording.coverage.requests, "request"));
     return recording.exit_code;
 }
 

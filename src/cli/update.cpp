@@ -40,12 +40,12 @@ Result<int> run_update(const BuildArguments& arguments, bool prune, const std::v
     if (updated.unchanged)
         fmt::print("{}\n", log::tagged("INFO", "Nothing changed in " + updated.prefix.string() + "."));
     else
-        fmt::print(
-            "{}\n",
-            log::tagged("INFO", fmt::format("Updated: {}, state {} ({} files, {} layer, {} commands) in {}.",
-                                            updated.prefix.string(), updated.state,
-                                            human_count(updated.files), human_bytes(updated.image_bytes),
-                                            human_count(updated.commands), human_seconds(updated.seconds))));
+        fmt::print("{}\n", log::tagged("INFO", fmt::format("Updated: {}, state {} ({}, {} layer, {}) in {}.",
+                                                           updated.prefix.string(), updated.state,
+                                                           counted(updated.files, "file"),
+                                                           human_bytes(updated.image_bytes),
+                                                           counted(updated.commands, "command"),
+                                                           human_seconds(updated.seconds))));
     return 0;
 }
 

@@ -107,11 +107,8 @@ std::vector<std::string> site_names() {
 
 Result<Site> find_site(const std::string& wanted, const Environment& variables) {
     if (wanted.find('/') != wanted.npos) {
-        const auto text = read_file(wanted, largest_file);
-        if (!text)
-            return fail_input("cannot read the site profile", "it is not a readable file, or it is too large",
-                              wanted);
-        return parse_site(*text, wanted);
+        const auto text = TRY(read_input_file(wanted, largest_file));
+        return parse_site(text, wanted);
     }
     for (const auto& [name, text] : site_files) {
         if (!wanted.empty() && wanted != name) continue;

@@ -267,7 +267,7 @@ private:
         Stage stage("Fetching packages");
         while (!missing.empty())
             TRY(fetch_batch(missing, stage));
-        stage.finish(fmt::format("{} packages, {}", human_count(count), human_bytes(fetched_)));
+        stage.finish(fmt::format("{}, {}", counted(count, "package"), human_bytes(fetched_)));
         return {};
     }
 

@@ -62,11 +62,14 @@ FdMessage receive_message(int socket, std::size_t limit) {
     while (got < 0 && errno == EINTR);
     received.text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     const auto* beside = got > 0 ? CMSG_FIRSTHDR(&message.header) : nullptr;
-    if (beside == nullptr || beside->cmsg_type != SCM_RIGHTS || beside->cmsg_len != CMSG_LEN(sizeof(int)))
-        return received;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(beside), sizeof number);
-    received.file.reset(number);
+    if (beside == nullptr || beside->cmsg_type != SCM_RIGHTS) return received;
+    // A sender may pass more than one. They are all ours now, so the others are closed.
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= beside->cmsg_len; at += sizeof(int)) {
+        int number = -1;
+        std::memcpy(&number, reinterpret_cast<const std::byte*>(beside) + at, sizeof number);
+        Fd file(number);
+        if (!received.file) received.file = std::move(file);
+    }
     return received;
 }
 

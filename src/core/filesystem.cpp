@@ -70,6 +70,12 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
     return sync_directory(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
+Status make_directory(const fs::path& directory, const char* failure) {
+    std::error_code failed;
+    fs::create_directory(directory, failed);
+    return failed ? fail_errno(failure, directory.string(), failed.value()) : Status();
+}
+
 Status make_directories(const fs::path& directory, const char* failure) {
     std::error_code failed;
     fs::create_directories(directory, failed);

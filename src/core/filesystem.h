@@ -50,7 +50,9 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 /// Whether both exist and have the same content.
 bool same_content(const fs::path& one, const fs::path& other);
 
-/// Creates a directory, and those above it that are missing. `failure` is what an error says.
+/// Creates a directory in one that exists. `failure` is what an error says.
+Status make_directory(const fs::path& directory, const char* failure);
+/// Creates a directory, and those above it that are missing.
 Status make_directories(const fs::path& directory, const char* failure = "cannot create a directory");
 
 /// Syncs a file, so that its content lasts.

@@ -18,7 +18,9 @@ public:
 
     /// The file must not change or shrink while it is mapped.
     static Result<MappedFile> map(const OpenFile& file);
-    [[nodiscard]] std::string_view text() const { return {memory_.get(), memory_.get_deleter().size}; }
+    [[nodiscard]] std::string_view text() const {
+        return memory_ ? std::string_view(memory_.get(), memory_.get_deleter().size) : std::string_view();
+    }
 
 private:
     struct Unmap {

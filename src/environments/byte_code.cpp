@@ -57,7 +57,7 @@ Status compile_sources(const BuildContext& context, const std::set<std::string>&
     auto command = context.inside(
         {context.python().string(), "-c", compile_program, file.string(), std::to_string(context.jobs)});
     TRY(BuildContext::run_successfully(std::move(command), stage, "cannot compile byte-code"));
-    stage.finish(human_count(sources.size()) + (sources.size() == 1 ? " module" : " modules"));
+    stage.finish(counted(sources.size(), "module"));
     return {};
 }
 

@@ -155,7 +155,7 @@ private:
             remover.remove(fs::path("conda-meta") / package.record_file.filename());
         }
         remover.remove_empty_directories();
-        stage.finish(human_count(changes_.removed.size()) + " packages");
+        stage.finish(counted(changes_.removed.size(), "package"));
         return {};
     }
 

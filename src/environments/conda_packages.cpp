@@ -52,8 +52,8 @@ Result<conda::Linked> link_packages(const BuildContext& context,
 }
 
 std::string summary_of(const conda::Linked& linked) {
-    return fmt::format("{} packages, {} files, {}", human_count(linked.records.size()),
-                       human_count(linked.files), human_bytes(linked.bytes));
+    return fmt::format("{}, {}, {}", counted(linked.records.size(), "package"), counted(linked.files, "file"),
+                       human_bytes(linked.bytes));
 }
 
 } // namespace containerize::environments

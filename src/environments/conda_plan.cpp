@@ -244,7 +244,7 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     if (present != nullptr) installed = TRY(list_installed(present->installed, present->directory));
     auto pool = TRY(conda::PackagePool::load(lists, conda::names_in(request), machine,
                                              installed ? &*installed : nullptr));
-    stage.detail(human_count(pool.size()) + " packages");
+    stage.detail(counted(pool.size(), "package"));
     auto solved = TRY(conda::solve(pool, std::move(request)));
     plan.packages = std::move(solved.install);
     TRY(check_allowed(plan.packages, config));

@@ -73,7 +73,7 @@ Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::pa
                                       const fs::path& staging) {
     if (inputs.settings.base.is_host() && inputs.settings.binds.empty()) return BuildNamespace::create();
     const auto work = staging / "base";
-    TRY(make_directories(work, "cannot create a staging directory"));
+    TRY(make_directory(work, "cannot create a staging directory"));
     const auto request = build_root(inputs.settings.base, inputs, prefix, staging);
     return BuildNamespace::create([&]() -> Status {
         TRY(launch::enter_namespaces());

@@ -30,7 +30,7 @@ Result<WritableImages> WritableImages::mount(BuildContext& context, std::vector<
 
 Status WritableImages::bind_upper(BuildContext& context) {
     const auto upper = context.staging / upper_name;
-    TRY(make_directories(upper, "cannot create a staging directory"));
+    TRY(make_directory(upper, "cannot create a staging directory"));
     return context.space.bind(upper, context.prefix, context.prefix);
 }
 
@@ -71,7 +71,7 @@ Status WritableImages::copy_upper() const try {
 
 Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
-    TRY(make_directories(copy(), "cannot create a staging directory"));
+    TRY(make_directory(copy(), "cannot create a staging directory"));
     TRY(image::unpack(images_, copy()));
     as_copied_ = TRY(image::take_snapshot(copy()));
     if (context.options.pre_install) TRY(copy_upper());

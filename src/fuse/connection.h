@@ -16,7 +16,7 @@ struct FuseFeatures {
     bool no_opendir = false; ///< opendir may be answered with ENOSYS, once and for all (Linux 5.1)
 };
 
-struct FuseConnection {
+struct [[nodiscard]] FuseConnection {
     /// One for each server thread. A request must be answered on the descriptor that it was read from.
     std::vector<Fd> devices;
     FuseFeatures features;

@@ -19,7 +19,7 @@ public:
     Walk& operator=(const Walk&) = delete;
 
     /// A directory; the walk is in it as long as this object lives.
-    class Level {
+    class [[nodiscard]] Level {
     public:
         Level(Walk& walk, LoadingCache<Directory>::Pointer listing)
             : walk_(&walk), listing_(std::move(listing)) {

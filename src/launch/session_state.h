@@ -38,7 +38,7 @@ struct StateDirectory {
 Result<StateDirectory> open_state_directory();
 
 /// A live session as a launcher sees it. The session does not end as long as this object exists.
-struct SessionHandle {
+struct [[nodiscard]] SessionHandle {
     Fd directory;
     Fd lock; ///< holds the lock on byte 1
     pid_t supervisor = 0;

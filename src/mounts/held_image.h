@@ -21,7 +21,7 @@ std::optional<Fd> held_image(const std::string& sha256, std::uint64_t size);
 
 /// Keeps copies of images and hands them to sessions by digest, over abstract sockets. Nothing is left when
 /// it ends, for whatever reason, but the descriptors that sessions have.
-class ImageHolder {
+class [[nodiscard]] ImageHolder {
 public:
     /// Copies the images of an installation to `place`, which is not `off`. A copy that another holder on
     /// this node has is shared for as long as this holder lives. `brought` are files already on the node, one

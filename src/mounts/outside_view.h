@@ -9,7 +9,7 @@
 namespace containerize::mounts {
 
 /// Asks a helper process that stays outside. The helper ends with this process, and with the object.
-class OutsideView {
+class [[nodiscard]] OutsideView {
 public:
     /// Starts the helper. The caller must have one thread and no namespaces of its own yet.
     static Result<OutsideView> keep();

@@ -32,7 +32,7 @@ struct RootRequest {
     std::function<gpu::Injection(const image::TreeView&)> inject = {}; ///< finds its drivers; may be empty
 };
 
-struct Root {
+struct [[nodiscard]] Root {
     std::optional<mounts::ServedMount> base; ///< the server of a base that is an image
     std::vector<launch::EnvironmentChange> environment;
     std::vector<std::string> notes, warnings;

@@ -302,8 +302,10 @@ private:
         socklen_t size = sizeof peer;
         if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid())
             return;
-        const auto request = receive_message(client.get(), launch::control_message_size).text;
-        if (request.empty()) return;
+        std::string request(launch::control_message_size, '\0');
+        const auto got = recv(client.get(), request.data(), request.size(), 0);
+        if (got <= 0) return;
+        request.resize(static_cast<std::size_t>(got));
         const auto asked = launch::parse_request(request);
         if (!asked)
             reply(client, "unknown request");

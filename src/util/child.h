@@ -11,7 +11,7 @@
 
 namespace containerize {
 
-class Child {
+class [[nodiscard]] Child {
 public:
     struct Outputs {
         int output, errors;

@@ -132,6 +132,12 @@ std::string human_count(std::uint64_t number) {
     return text;
 }
 
+std::string counted(std::uint64_t number, std::string_view unit, std::string_view plural) {
+    if (number == 1) return fmt::format("1 {}", unit);
+    return plural.empty() ? fmt::format("{} {}s", human_count(number), unit)
+                          : fmt::format("{} {}", human_count(number), plural);
+}
+
 std::string human_seconds(double seconds) {
     if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
     const auto whole = static_cast<std::uint64_t>(std::llround(seconds));

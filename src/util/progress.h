@@ -34,6 +34,8 @@ private:
 
 std::string human_bytes(std::uint64_t bytes);  ///< "217.3 MB", powers of 1000
 std::string human_count(std::uint64_t number); ///< "1,204"
-std::string human_seconds(double seconds);     ///< "0.4 s", "12.4 s", "3 min 05 s"
+/// "1 file", "1,204 files". An empty `plural` is the unit with an "s".
+std::string counted(std::uint64_t number, std::string_view unit, std::string_view plural = {});
+std::string human_seconds(double seconds); ///< "0.4 s", "12.4 s", "3 min 05 s"
 
 } // namespace containerize

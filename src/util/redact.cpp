@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <utility>
 
 namespace containerize {
@@ -521,8 +520,7 @@ void remember_secrets_of(const std::vector<std::string>& words) {
 void remember_secrets_of_netrc(std::string_view text) {
     std::string user;
     std::string before;
-    std::istringstream words{std::string(text)};
-    for (std::string word; words >> word;) {
+    for (auto& word : words_in(text, " \t\r\n")) {
         if (word.size() > 1 && word.front() == '"' && word.back() == '"')
             word = word.substr(1, word.size() - 2);
         if (before == "login") user = word;

@@ -343,10 +343,12 @@ def test_another_installation_where_one_was_moved_away(user, small, work):
 def test_installation_on_a_filesystem_that_was_mounted_later(user, env, small, work, sessions):
     user.run(f"{env}/bin/python", "-c", "pass")
     with mounted_in_memory(work / "disk") as disk:
-        late = user.copy(small, disk / "env", disk / "env")
-        assert user.run(f"{late}/bin/python", "-c", "import six; print(8)").stdout == "8\n"
-        assert user.run(f"{env}/bin/python", "-c", "import numpy; print(9)").stdout == "9\n"
-        sessions.kill_all()
+        try:
+            late = user.copy(small, disk / "env", disk / "env")
+            assert user.run(f"{late}/bin/python", "-c", "import six; print(8)").stdout == "8\n"
+            assert user.run(f"{env}/bin/python", "-c", "import numpy; print(9)").stdout == "9\n"
+        finally:
+            sessions.kill_all()
 
 
 def test_corrupt_image_is_refused(user, small, work):

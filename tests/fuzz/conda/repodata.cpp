@@ -5,6 +5,7 @@
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
 #include "conda/repodata_index.h"
+#include "core/mapped_file.h"
 #include "harness.h"
 #include "input_file.h"
 

@@ -2,6 +2,7 @@
 #include "conda/repodata_index.h"
 
 #include "conda/package_pool.h"
+#include "core/mapped_file.h"
 #include "harness.h"
 #include "input_file.h"
 

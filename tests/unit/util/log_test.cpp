@@ -125,6 +125,9 @@ TEST(Human, Numbers) {
     EXPECT_EQ(human_bytes(999'949), "999.9 kB");
     EXPECT_EQ(human_bytes(999'999), "1.0 MB");
     EXPECT_EQ(human_bytes(217'300'000), "217.3 MB");
+    EXPECT_EQ(counted(1, "file"), "1 file");
+    EXPECT_EQ(counted(1204, "file"), "1,204 files");
+    EXPECT_EQ(counted(0, "file is", "files are"), "0 files are");
     EXPECT_EQ(human_count(7), "7");
     EXPECT_EQ(human_count(1204), "1,204");
     EXPECT_EQ(human_count(1'234'567), "1,234,567");
