@@ -104,7 +104,7 @@ Finding user_namespaces() {
 Finding fuse() {
     const auto said = in_child([]() -> Status {
         TRY(launch::enter_new_namespaces());
-        TRY(fuse::mount_fuse("/tmp", 1));
+        const auto connection = TRY(fuse::mount_fuse("/tmp", 1));
         return {};
     });
     return from_trial("FUSE", said, "an image can be mounted");

@@ -77,7 +77,7 @@ Result<BuildNamespace> make_namespace(const inputs::Inputs& inputs, const fs::pa
     const auto request = build_root(inputs.settings.base, inputs, prefix, staging);
     return BuildNamespace::create([&]() -> Status {
         TRY(launch::enter_namespaces());
-        TRY(root::enter_root(request, work));
+        const auto entered = TRY(root::enter_root(request, work));
         return {};
     });
 }

@@ -64,7 +64,7 @@ TEST(InjectedRoot, HasEveryFile) {
         .inject = [&](const image::TreeView&) { return found; }};
     const auto space = test::good(BuildNamespace::create([&]() -> Status {
         TRY(launch::enter_namespaces());
-        TRY(root::enter_root(request, work));
+        const auto entered = TRY(root::enter_root(request, work));
         return {};
     }));
     for (const auto& bind : found.binds) {
