@@ -41,8 +41,9 @@ if [ "$(id -u)" = 0 ]; then
     chown containerize-test: "$cache"
 fi
 
+at_once=$((2 * $(nproc)))  # tests also wait: for servers, other nodes and time limits
 step "Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-ctest --test-dir build/asan --output-on-failure -j "$(nproc)" -L unit
+ctest --test-dir build/asan --output-on-failure -j "$at_once" -L unit
 step "All tests"
 if [ $# = 0 ]; then set -- -LE long; fi
-ctest --test-dir build/release --output-on-failure -j "$(nproc)" "$@"
+ctest --test-dir build/release --output-on-failure -j "$at_once" "$@"

@@ -133,6 +133,12 @@ def test_two_builds_give_the_same_image(user, tool, work, spec):
     assert images[0] == images[1]
 
 
+def test_no_run_compares_byte_code_with_sources(user, env):
+    """Neither what pip's own installation compiled, nor what the build did: all of it has an unchecked hash (PEP 552)."""
+    code = "import pathlib, sys; print({file.read_bytes()[:8][4] for file in pathlib.Path(sys.prefix, 'lib').rglob('*.pyc')})"
+    assert python(user, env, code) == "{1}"
+
+
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
     done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})
