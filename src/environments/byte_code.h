@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "environments/environment_builder.h"
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@ namespace containerize::environments {
 
 /// The .py files below lib/`python_name` ("python3.11") among `files`, all relative to the prefix.
 std::set<std::string> sources_among(const std::vector<std::string>& files, const std::string& python_name);
+
+/// All .py files below the given directories of a tree, relative to its top.
+std::set<std::string> sources_below(const std::filesystem::path& tree,
+                                    const std::vector<std::string>& directories);
 
 /// Compiles `sources` (relative to the prefix) with the environment's Python. Skips files that this Python
 /// version cannot compile.

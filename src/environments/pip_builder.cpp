@@ -2,6 +2,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/url.h"
+#include "environments/byte_code.h"
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
 #include "environments/pip_part.h"
@@ -72,26 +73,8 @@ public:
         return {};
     }
 
-    // Unchecked hashes: no run compares timestamps or compiles again, even if packing changes timestamps.
     Status compile() override {
-        Stage stage("Compiling byte-code");
-        std::vector<std::string> argv = {context_.python().string(),
-                                         "-m",
-                                         "compileall",
-                                         "-q",
-                                         "-f",
-                                         "-j",
-                                         std::to_string(context_.jobs),
-                                         "--invalidation-mode",
-                                         "unchecked-hash",
-                                         (context_.prefix / "lib").string()};
-        if (context_.options.bundle_python) argv.push_back((context_.prefix / "python/lib").string());
-        auto outcome = TRY(containerize::run(context_.inside(argv)));
-        // Packages ship templates and tests for other Python versions as .py files. Failures to compile these
-        // are harmless.
-        stage.finish(outcome.ok() ? "all modules"
-                                  : "all modules except some that are not valid Python (see the log)");
-        return {};
+        return compile_sources(context_, sources_below(tree_, {"lib", "python/lib"}));
     }
 
     Result<Activation> activation() override { return venv_activation(); }
