@@ -57,7 +57,7 @@ public:
         TRY(prefix::publish(
             {.lock = place_.lock, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
             place_.cleanup));
-        place_.cleanup.keep_all_but(place_.context.staging);
+        place_.cleanup.keep_all_but({place_.context.staging, assembly_});
         return {};
     }
 

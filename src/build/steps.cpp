@@ -271,7 +271,7 @@ private:
         if (previous_ != nullptr) kept = TRY(prefix::read_states(lock_.prefix));
         TRY(prefix::publish(
             {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)}, cleanup_));
-        cleanup_.keep_all_but(context_.staging);
+        cleanup_.keep_all_but({context_.staging, assembly});
         stage.finish(counted(summary_.commands, "command"));
         return {};
     }

@@ -32,7 +32,7 @@ constexpr char remove_directory_verb = 'D';
 constexpr char sweep_verb = 'S';
 constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
-constexpr std::size_t longest_message = PATH_MAX + 1;
+constexpr std::size_t longest_message = 2 * (PATH_MAX + 1);
 
 // Another build may have locked the directory in the meantime: builds lock their prefix (prefix.cpp).
 void remove_unlocked(const char* directory) {
@@ -61,7 +61,8 @@ void end_processes_in(const Fd& mount_namespace) {
     }
 }
 
-/// The cleanup process's main function. A message is a verb with a path, or with a namespace's descriptor.
+/// The cleanup process's main function. A message is a verb with a path, with several that end with NUL, or
+/// with a namespace's descriptor.
 [[noreturn]] void run_cleanup(Fd builder) {
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
@@ -88,7 +89,9 @@ void end_processes_in(const Fd& mount_namespace) {
         }
         if (verb == keep_verb) {
             tasks.clear();
-            message.text.front() = remove_tree_verb;
+            for (const auto tree : split(std::string_view(message.text).substr(1), '\0'))
+                if (!tree.empty()) tasks.push_back(remove_tree_verb + std::string(tree));
+            continue;
         }
         tasks.push_back(std::move(message.text));
     }
@@ -155,8 +158,11 @@ void CleanupProcess::remove_directory_later(const std::filesystem::path& path) {
 void CleanupProcess::sweep_staging_later(const std::filesystem::path& parent) {
     tell(sweep_verb, parent.string());
 }
-void CleanupProcess::keep_all_but(const std::filesystem::path& staging) {
-    tell(keep_verb, staging.string());
+void CleanupProcess::keep_all_but(const std::vector<std::filesystem::path>& trees) {
+    std::string list;
+    for (const auto& tree : trees)
+        list += tree.string() + '\0';
+    tell(keep_verb, list);
 }
 
 } // namespace containerize::prefix

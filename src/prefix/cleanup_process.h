@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -30,8 +31,8 @@ public:
     /// Removes unused staging directories below `parent`. This covers the one that is created next, in case
     /// the builder is killed before it can register that.
     void sweep_staging_later(const std::filesystem::path& parent);
-    /// Keeps everything registered so far, except `staging`.
-    void keep_all_but(const std::filesystem::path& staging);
+    /// Keeps everything registered so far, except these trees.
+    void keep_all_but(const std::vector<std::filesystem::path>& trees);
 
 private:
     CleanupProcess(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}

@@ -290,7 +290,6 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     fs::remove(assembly / names_to_come, ignored);
     note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
     remove_what_is_gone(publication, old, wrappers);
-    note(remove_tree(assembly));
     return {};
 }
 

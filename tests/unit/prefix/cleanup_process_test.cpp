@@ -36,14 +36,16 @@ TEST(CleanupProcess, KeepsWhatIsFinished) {
     const TemporaryDirectory directory;
     directory.write("env/file", "");
     directory.write("staging/file", "");
+    directory.write("other/file", "");
     {
         auto cleanup = CleanupProcess::start();
         cleanup->remove_tree_later(directory / "env");
         cleanup->remove_tree_later(directory / "staging");
-        cleanup->keep_all_but(directory / "staging");
+        cleanup->keep_all_but({directory / "staging", directory / "other"});
     }
     EXPECT_TRUE(fs::exists(directory / "env/file"));
     EXPECT_FALSE(fs::exists(directory / "staging"));
+    EXPECT_FALSE(fs::exists(directory / "other"));
 }
 
 TEST(CleanupProcess, OutlivesAKilledBuilder) {

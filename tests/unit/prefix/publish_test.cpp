@@ -45,7 +45,7 @@ protected:
         if (!publishing) return {};
         if (meanwhile) meanwhile();
         auto done = publish({.lock = lock, .assembly = assembly, .manifest = manifest, .kept = {}}, *cleanup);
-        if (done) cleanup->keep_all_but(directory_ / "staging");
+        if (done) cleanup->keep_all_but({directory_ / "staging", assembly});
         return done;
     }
 
