@@ -10,56 +10,72 @@ namespace {
 /// Makes byte-code of the listed files in parallel and skips those that this Python version cannot compile.
 ///
 /// Uses unchecked hashes, so that no run compares timestamps or recompiles; Python 3.6 does not support them
-/// yet. What an installer has compiled differs from that only in the header, which is replaced. The result is
-/// a new file, because the old one may have more hard links.
+/// yet. Byte-code that is there already is valid if it is newer than the last change of its source (the
+/// change time, because the modification time can be set). It only gets another header, in a new file,
+/// because the old one may have more hard links. Before Python 3.11, byte-code depends on the seed of its
+/// process's hashes, so it is always made again.
 ///
 /// Forces the "fork" start method: the others, which Python 3.14 prefers, re-import the main program, and
 /// `-c` has no file to import.
 constexpr const char* compile_program = R"(
-import importlib.util, os, py_compile, struct, sys
+import os, py_compile, struct, sys
+
 def reuse_byte_code(path):
+    import importlib.util
     cached = importlib.util.cache_from_source(path)
     try:
         with open(cached, 'rb') as file:
             code = file.read()
+            made = os.fstat(file.fileno())
     except OSError:
         return False
     with open(path, 'rb') as file:
         digest = importlib.util.source_hash(file.read())
-    source = os.stat(path)
+        source = os.fstat(file.fileno())
     magic = importlib.util.MAGIC_NUMBER
     by_time = struct.pack('<LLL', 0, int(source.st_mtime) & 0xffffffff, source.st_size & 0xffffffff)
     by_hash = struct.pack('<L', 3) + digest
-    if code[:16] not in (magic + by_time, magic + by_hash):
+    is_newer = source.st_ctime_ns < made.st_mtime_ns
+    if not (code.startswith(magic + by_time) and is_newer) and not code.startswith(magic + by_hash):
         return False
-    mode = os.stat(cached).st_mode & 0o777
     os.unlink(cached)
-    with os.fdopen(os.open(cached, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), 'wb') as file:
-        file.write(magic + struct.pack('<L', 1) + digest + code[16:])
+    try:
+        with os.fdopen(os.open(cached, os.O_WRONLY | os.O_CREAT | os.O_EXCL, made.st_mode & 0o777), 'wb') as file:
+            file.write(magic + struct.pack('<L', 1) + digest + code[16:])
+    except OSError:
+        os.unlink(cached)
+        raise
     return True
-def compile_one(path):
+
+def make_byte_code(path):
     try:
         if not hasattr(py_compile, 'PycInvalidationMode'):
             py_compile.compile(path, doraise=True)
-        elif not reuse_byte_code(path):
+        elif sys.version_info < (3, 11) or not reuse_byte_code(path):
             py_compile.compile(path, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     except Exception as problem:
-        print(path, type(problem).__name__)
+        print('%r: %r' % (path, problem))
+
+def workers(jobs):
+    try:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+        return ProcessPoolExecutor(jobs, mp_context=get_context('fork'))
+    except (ImportError, NotImplementedError, OSError, TypeError):
+        return None # an old Python, or a machine without semaphores
+
 if __name__ == '__main__':
+    decode = getattr(os, 'fsdecode', str)
     with open(sys.argv[1], 'rb') as file:
-        paths = [path.decode('utf-8', 'surrogateescape') for path in file.read().split(b'\0') if path]
+        paths = [decode(path) for path in file.read().split(b'\0') if path]
     jobs = int(sys.argv[2])
-    if jobs > 1 and len(paths) > 100:
-        import multiprocessing
-        if hasattr(multiprocessing, 'get_context'):
-            multiprocessing = multiprocessing.get_context('fork')
-        pool = multiprocessing.Pool(jobs)
-        pool.map(compile_one, paths, 64)
-        pool.close()
-        pool.join()
+    pool = workers(jobs) if jobs > 1 and len(paths) > 100 else None
+    if pool:
+        for done in pool.map(make_byte_code, paths, chunksize=64):
+            pass
     else:
         for path in paths:
-            compile_one(path)
+            make_byte_code(path)
 )";
 
 } // namespace
@@ -74,8 +90,9 @@ std::set<std::string> sources_among(const std::vector<std::string>& files, const
 std::set<std::string> sources_below(const fs::path& tree, const std::vector<std::string>& directories) {
     std::error_code ignored;
     std::set<std::string> sources;
+    constexpr auto unreadable_too = fs::directory_options::skip_permission_denied;
     for (const auto& directory : directories)
-        for (const auto& entry : entries_below(tree / directory, ignored))
+        for (const auto& entry : entries_below(tree / directory, ignored, unreadable_too))
             if (entry.path().extension() == ".py" && entry.is_regular_file(ignored))
                 sources.insert(entry.path().lexically_relative(tree).string());
     return sources;

@@ -74,7 +74,7 @@ public:
     }
 
     Status compile() override {
-        return compile_sources(context_, sources_below(tree_, {"lib", "python/lib"}));
+        return compile_sources(context_, sources_below(tree_, {"lib", "python/lib", "python/lib64"}));
     }
 
     Result<Activation> activation() override { return venv_activation(); }

@@ -32,7 +32,7 @@ constexpr char remove_directory_verb = 'D';
 constexpr char sweep_verb = 'S';
 constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
-constexpr std::size_t longest_message = 2 * (PATH_MAX + 1);
+constexpr std::size_t longest_message = 2UL * (PATH_MAX + 1);
 
 // Another build may have locked the directory in the meantime: builds lock their prefix (prefix.cpp).
 void remove_unlocked(const char* directory) {

@@ -139,6 +139,31 @@ def test_no_run_compares_byte_code_with_sources(user, env):
     assert python(user, env, code) == "{1}"
 
 
+# Writes two modules, byte-code that says something else, and then one of the modules again, with size and time of modification kept.
+MODULES_WITH_OTHER_BYTE_CODE = """
+import importlib.util, marshal, os, pathlib, struct, sysconfig, time
+for name in ("same", "changed"):
+    source = pathlib.Path(sysconfig.get_paths()["purelib"], name + ".py")
+    source.write_text("number = 1\\n")
+    found = os.stat(source)
+    time.sleep(0.05)
+    header = importlib.util.MAGIC_NUMBER + struct.pack("<LLL", 0, int(found.st_mtime), found.st_size)
+    cached = pathlib.Path(importlib.util.cache_from_source(source))
+    cached.parent.mkdir(exist_ok=True)
+    cached.write_bytes(header + marshal.dumps(compile("number = 2\\n", source, "exec")))
+    time.sleep(0.05)
+    if name == "changed":
+        source.write_text("number = 3\\n")
+        os.utime(source, ns=(found.st_atime_ns, found.st_mtime_ns))
+"""
+
+
+def test_byte_code_is_kept_if_it_is_newer_than_its_source(user, tool, work, small):
+    prefix = user.copy(small, work / "env", work / "env")
+    user.run(str(tool), "update", str(prefix), "--", "python", "-c", MODULES_WITH_OTHER_BYTE_CODE)
+    assert python(user, prefix, "import same, changed; print(same.number, changed.number)") == "2 3"
+
+
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
     done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})
