@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,13 +31,14 @@ struct Plan {
     const char* const* argv;
     const char* const* environment;
     std::optional<Child::Outputs> outputs;
-    int report;
+    int to_parent;
+    int to_child; ///< the parent's end of the socket, which the child closes
     pid_t parent;
 };
 
 [[noreturn]] void give_up(const Plan& plan, Failure::Step step, int error_number) {
     const Failure failure{step, error_number};
-    [[maybe_unused]] const auto written = write(plan.report, &failure, sizeof failure);
+    [[maybe_unused]] const auto written = write(plan.to_parent, &failure, sizeof failure);
     _exit(127);
 }
 
@@ -48,8 +50,19 @@ void take_streams(const Plan& plan) {
         give_up(plan, Failure::other, errno);
 }
 
+/// Ends the child if the parent dies first, which nobody may notice before the guard is there.
+void wait_for_parent(const Plan& plan) {
+    close(plan.to_child);
+    char ready = 0;
+    ssize_t got = 0;
+    while ((got = read(plan.to_parent, &ready, sizeof ready)) < 0 && errno == EINTR) {
+    }
+    if (got != sizeof ready) _exit(127);
+}
+
 [[noreturn]] void become_program(const Plan& plan) {
     if (plan.outputs) setpgid(0, 0);
+    wait_for_parent(plan);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -117,13 +130,21 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
         variables.push_back(assignment.c_str());
     variables.push_back(nullptr);
 
-    // exec closes it, and the parent reads end of file; otherwise the parent reads a Failure.
+    // The parent says when the child may go on. exec closes the child's end, and the parent reads end of
+    // file; otherwise it reads a Failure.
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
-    const Fd report(ends[0]);
-    Fd report_writer(ends[1]);
-    const Plan plan{command, program.c_str(),     argv.data(), variables.data(),
-                    outputs, report_writer.get(), getpid()};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail_errno("cannot create a socket");
+    const Fd to_child(ends[0]);
+    Fd to_parent(ends[1]);
+    const Plan plan{.command = command,
+                    .program = program.c_str(),
+                    .argv = argv.data(),
+                    .environment = variables.data(),
+                    .outputs = outputs,
+                    .to_parent = to_parent.get(),
+                    .to_child = to_child.get(),
+                    .parent = getpid()};
     const pid_t pid = fork();
     if (pid < 0) return fail_errno("cannot start `" + program + "`");
     if (pid == 0) become_program(plan);
@@ -136,11 +157,12 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
         if (child.guard_ == 0) guard_group(pid, plan.parent);
         setpgid(child.guard_, pid);
     }
-    report_writer.reset();
+    to_parent.reset();
+    send(to_child.get(), "", 1, MSG_NOSIGNAL);
 
     Failure failure{};
     ssize_t got = 0;
-    while ((got = read(report.get(), &failure, sizeof failure)) < 0 && errno == EINTR) {
+    while ((got = read(to_child.get(), &failure, sizeof failure)) < 0 && errno == EINTR) {
     }
     if (got == sizeof failure) return describe(failure, command, program);
     return child;
