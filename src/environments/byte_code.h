@@ -18,8 +18,8 @@ std::set<std::string> sources_among(const std::vector<std::string>& files, const
 std::set<std::string> sources_below(const std::filesystem::path& tree,
                                     const std::vector<std::string>& directories);
 
-/// Compiles `sources` (relative to the prefix) with the environment's Python, as far as they have no
-/// byte-code yet. Skips files that this Python version cannot compile.
+/// Compiles `sources` (relative to the prefix) with the environment's Python, unless they have
+/// byte-code that can be kept. Skips files that this Python version cannot compile.
 Status compile_sources(const BuildContext& context, const std::set<std::string>& sources);
 
 } // namespace containerize::environments

@@ -9,6 +9,7 @@
 #include <new>
 #include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
@@ -47,10 +48,20 @@ constexpr std::array no_memory = std::to_array("containerize: there is not enoug
     std::abort();
 }
 
+/// Somebody may have closed standard streams. A file or socket that got such a number would be taken for the
+/// stream.
+void open_missing_streams() {
+    int file = 0;
+    while (file >= 0 && file <= STDERR_FILENO)
+        file = open("/dev/null", O_RDWR);
+    if (file > STDERR_FILENO) close(file);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     std::set_terminate(end_of_thread);
+    open_missing_streams();
     try {
         return run_and_report(argc, argv);
     } catch (const std::exception&) { // no memory even for composing a message

@@ -123,8 +123,10 @@ Result<CleanupProcess> CleanupProcess::start() {
     }
     // Now that it is ready it has its own session, so killing the builder's process group spares it.
     theirs.reset();
-    receive_message(ours.get(), longest_message);
-    return CleanupProcess(std::move(ours), pid);
+    const bool ready = !receive_message(ours.get(), longest_message).text.empty();
+    CleanupProcess process(std::move(ours), pid);
+    if (!ready) return fail({.what = "cannot start the clean-up process", .why = "it has ended"});
+    return process;
 }
 
 CleanupProcess::CleanupProcess(CleanupProcess&& other) noexcept

@@ -290,6 +290,7 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     fs::remove(assembly / names_to_come, ignored);
     note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
     remove_what_is_gone(publication, old, wrappers);
+    [[maybe_unused]] const auto removed = remove_tree(assembly); // the cleanup process tries again
     return {};
 }
 

@@ -48,7 +48,8 @@ struct Publication {
 /// The last step: turns the assembly into the installation. A prefix that this build created is replaced by
 /// one rename. An existing prefix stays the same directory, because running sessions have their image mounted
 /// over it and removing a mount point unmounts it. There, renaming the manifest is the atomic switch; files
-/// that no state needs are removed afterwards; they may be in the assembly, which is left to `cleanup`.
+/// that no state needs are removed afterwards; they may be in the assembly, which the
+/// caller has removed by `cleanup` if the prefix existed.
 Status publish(const Publication& publication, CleanupProcess& cleanup);
 
 } // namespace containerize::prefix

@@ -158,7 +158,9 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
         setpgid(child.guard_, pid);
     }
     to_parent.reset();
-    send(to_child.get(), "", 1, MSG_NOSIGNAL);
+    // The child may have been killed; its exit code says so.
+    if (send(to_child.get(), "", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+        return fail_errno("cannot start `" + program + "`");
 
     Failure failure{};
     ssize_t got = 0;

@@ -164,6 +164,15 @@ def test_byte_code_is_kept_if_it_is_newer_than_its_source(user, tool, work, smal
     assert python(user, prefix, "import same, changed; print(same.number, changed.number)") == "2 3"
 
 
+def test_standard_streams_may_be_closed(user, tool, work, where):
+    """What fails then is cleaned up as always."""
+    post = user.write(work / "post.sh", "exit 3\n")
+    done = user.run("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", str(tool), "new", "--prefix", str(work / "deep/env"), "--post-install", str(post),
+                    str(user.write(work / "where.yml", where)), check=False)
+    assert done.returncode == 1
+    assert not (work / "deep").exists() and staging_directories(user) == []
+
+
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
     done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})
