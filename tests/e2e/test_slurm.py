@@ -306,7 +306,7 @@ wait
 def test_many_short_steps(slurm, env, nodes, work):
     before = open_files(slurm)
     script = f"""#!/bin/bash
-for step in $(seq 200); do
+for step in $(seq 500); do
     srun {env}/bin/python -c pass || echo failed
 done
 echo remains:
