@@ -122,10 +122,8 @@ Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, con
     bool log_has_reason = true;
     auto done = work_in(staging, options, inputs, cleanup, lock, work, log_has_reason);
     if (!done && options.keep_files) {
-        staging.keep();
-        cleanup.keep_all_but({});
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
-                             ("The files that were built so far are in " + staging.path().string());
+                             ("The files that were built so far are in " + staging.keep().string());
     } else if (!done && done.error().fault != Fault::input && !interrupted()) {
         say_if_full(done.error(), staging.path());
         if (log_has_reason) name_log(done.error(), options, staging.path());

@@ -6,6 +6,7 @@
 #include "core/ownership.h"
 #include "core/variables.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -105,12 +106,22 @@ Result<Staging> Staging::create(const fs::path& parent) {
 }
 
 Staging::Staging(Staging&& other) noexcept
-    : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)), kept_(other.kept_) {}
+    : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
 
 Staging::~Staging() {
     // What cannot be removed now is left to the next sweep: a destructor cannot report errors.
-    if (!path_.empty() && !kept_) [[maybe_unused]]
+    if (!path_.empty()) [[maybe_unused]]
         const auto removed = remove_tree(path_);
+}
+
+fs::path Staging::keep() {
+    auto kept = std::exchange(path_, {});
+    // mkdtemp() made the end of the name unique. If a file has the other name already, this one stays.
+    const auto name = "containerize-kept-" + kept.filename().string().substr(name_prefix().size());
+    if (renameat2(AT_FDCWD, kept.c_str(), AT_FDCWD, kept.parent_path().append(name).c_str(),
+                  RENAME_NOREPLACE) == 0)
+        kept.replace_filename(name);
+    return kept;
 }
 
 void sweep_staging(const fs::path& parent) {

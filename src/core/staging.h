@@ -18,14 +18,13 @@ public:
     Staging(Staging&&) noexcept;
     ~Staging();
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    /// The destructor will not remove the directory.
-    void keep() { kept_ = true; }
+    /// Gives the directory a name that no sweep removes. Returns its path.
+    std::filesystem::path keep();
 
 private:
     Staging(std::filesystem::path path, Fd lock);
     std::filesystem::path path_;
     Fd lock_;
-    bool kept_ = false;
 };
 
 /// Removes this user's abandoned staging directories in `parent`; those in use stay.

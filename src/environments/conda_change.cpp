@@ -119,7 +119,8 @@ private:
     /// pip deletes the files of a conda package that it replaces, so they are missing once pip's version is
     /// uninstalled. Leaves replacements alone that the lock keeps.
     Status relink_what_pip_replaced() {
-        const auto contents = TRY(read_contents(tree(), name_of_python(context_)));
+        const auto python_name = TRY(name_of_python(context_));
+        const auto contents = TRY(read_contents(tree(), python_name));
         std::set<std::string> of_pip;
         for (const auto& one : contents.of_pip)
             of_pip.insert(pip::normalised_name(one.name));

@@ -1,5 +1,7 @@
 #include "environments/environment_builder.h"
 
+#include "util/process.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -61,15 +63,16 @@ Activation venv_activation() {
                         {Kind::prepend, "PATH", "${prefix}/bin"}}};
 }
 
-std::string name_of_python(const BuildContext& context) {
+Result<std::string> name_of_python(const BuildContext& context) {
     std::error_code failed;
     if (!std::filesystem::exists(std::filesystem::symlink_status(context.root() / "bin/python", failed)))
-        return {};
+        return std::string();
     constexpr const char* question =
         "import os, sysconfig; print(os.path.basename(sysconfig.get_path('stdlib')))";
-    const auto answer = capture(context.inside({context.python().string(), "-c", question}));
-    if (!answer || !answer->ok()) return {};
-    return answer->output.substr(0, answer->output.find('\n'));
+    const auto answer = TRY(capture(context.inside({context.python().string(), "-c", question})));
+    if (!answer.ok())
+        return fail({.what = "the environment's Python does not run here", .why = tail(answer.errors, 5)});
+    return answer.output.substr(0, answer.output.find('\n'));
 }
 
 } // namespace containerize::environments

@@ -121,7 +121,7 @@ Activation venv_activation();
 /// For other software: its commands are put on PATH.
 Activation path_activation();
 
-/// The name of Python's directory in "lib", such as "python3.11"; empty if no Python runs there.
-std::string name_of_python(const BuildContext& context);
+/// The name of Python's directory in "lib", such as "python3.11"; empty without Python.
+Result<std::string> name_of_python(const BuildContext& context);
 
 } // namespace containerize::environments

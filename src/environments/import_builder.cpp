@@ -1,5 +1,6 @@
 // Takes over tykky's image unchanged and adds a layer that adapts its environment to this tool.
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "environments/activation.h"
 #include "environments/conda_contents.h"
 #include "environments/environ_script.h"
@@ -124,11 +125,14 @@ private:
     }
 
     Status find_python() {
-        python_name_ = name_of_python(context_);
-        std::error_code failed;
-        const auto python = context_.root() / "bin/python";
-        if (!python_name_.empty() || !fs::exists(fs::symlink_status(python, failed))) return {};
-        return fail_input("the environment's Python does not run here", {}, tykky_.directory.string(),
+        auto name = name_of_python(context_);
+        if (name) {
+            python_name_ = std::move(*name);
+            return {};
+        }
+        if (interrupted()) return fail(std::move(name.error()));
+        return fail_input(std::move(name.error().what), std::move(name.error().why),
+                          tykky_.directory.string(),
                           "Build it again with `containerize new`. " + inputs_of_tykky());
     }
 

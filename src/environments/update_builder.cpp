@@ -41,7 +41,7 @@ public:
         bare_environment_ = context_.environment;
         for (const auto* changes : {&previous_.activation, &previous_.environment})
             context_.environment = with_changes(context_.environment, *changes, context_.prefix);
-        python_name_ = name_of_python(context_);
+        python_name_ = TRY(name_of_python(context_));
         stage.finish("state " + std::to_string(previous_.state));
         return {};
     }
@@ -133,7 +133,7 @@ private:
                               "Give a requirements file, or create a new installation.");
         if (context_.inputs.locked) TRY(pip_.remove_what_differs(python_name_, earlier_lock()));
         channels_ = TRY(change_packages(context_, request_.prune));
-        python_name_ = name_of_python(context_);
+        python_name_ = TRY(name_of_python(context_));
         TRY(keep_variables());
         return keeping_installer([&]() -> Status {
             if (context_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);

@@ -3,6 +3,7 @@
 #include "util/redact.h"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -61,6 +62,8 @@ void open_missing_streams() {
 
 int main(int argc, char** argv) {
     std::set_terminate(end_of_thread);
+    // Somebody may have ignored it, and then nobody learns how a child ended.
+    std::signal(SIGCHLD, SIG_DFL);
     open_missing_streams();
     try {
         return run_and_report(argc, argv);

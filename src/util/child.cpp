@@ -4,12 +4,15 @@
 #include "core/fd.h"
 
 #include <csignal>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,8 +200,20 @@ std::optional<int> Child::ended() {
     return ended(WNOHANG);
 }
 
-std::optional<int> Child::wait() {
-    return ended(0);
+int Child::wait() {
+    for (;;)
+        if (const auto code = ended(0)) return *code;
+}
+
+void Child::wait_for_end_or(int fd) {
+    while (!ended()) {
+        // Before Linux 5.3 there are no pidfds, so look again and again.
+        const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+        pollfd polled[] = {{process.get(), POLLIN, 0}, {fd, POLLIN, 0}};
+        constexpr int look_again_ms = 50;
+        poll(polled, std::size(polled), process ? -1 : look_again_ms);
+        if (polled[1].revents != 0) return;
+    }
 }
 
 std::optional<int> Child::ended(int options) {

@@ -29,8 +29,10 @@ public:
     void signal_group(int number) const; ///< in the foreground, only the program
     /// The exit code as in the shell, once the program has ended; nullopt before that. Does not wait.
     std::optional<int> ended();
-    /// The same, but waits; nullopt if this process gets a signal first.
-    std::optional<int> wait();
+    /// The same, but waits.
+    int wait();
+    /// Waits until the program has ended or `fd` is readable.
+    void wait_for_end_or(int fd);
 
 private:
     explicit Child(pid_t pid) : pid_(pid) {}

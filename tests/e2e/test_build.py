@@ -173,6 +173,14 @@ def test_standard_streams_may_be_closed(user, tool, work, where):
     assert not (work / "deep").exists() and staging_directories(user) == []
 
 
+def test_children_may_be_ignored(user, tool, work, where):
+    """The caller may ignore SIGCHLD, and then the kernel tells no parent how a child ended."""
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    spec = user.write(work / "where.yml", where)
+    user.run("/usr/bin/python3", "-c", ignore, str(tool), "new", "--prefix", str(work / "env"), str(spec))
+    user.run("/usr/bin/python3", "-c", ignore, str(tool), "run", str(work / "env"), "--", "true")
+
+
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
     done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})

@@ -122,6 +122,9 @@ def test_messages_and_variables(call, user, work, spec):
                 env={"CW_BUILD_TMPDIR": str(work / "build"), "CW_DEBUG_KEEP_FILES": "1"})
     kept = list((work / "build").iterdir())
     assert len(kept) == 1 and str(kept[0]) in done.stdout and "never" not in done.stdout
+    assert not (work / "env").exists()
+    call("conda-containerize", "new", spec(["where"]), "--prefix", work / "env", env={"CW_BUILD_TMPDIR": str(work / "build")})
+    assert list((work / "build").iterdir()) == kept, "later builds leave them"
     condarc = user.write(work / "condarc", "channels: [frobnicate-nonexistent]\n")
     plain = user.write(work / "plain.yml", "dependencies: [where]\n")
     text = {enabled: call("conda-containerize", "new", plain, "--prefix", work / "env", check=False,

@@ -286,6 +286,15 @@ def test_refusals(installed, user, work, tool):
         assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
+def test_a_broken_python_is_named(installed):
+    """Without it, neither byte-code is compiled nor are logins removed from what pip wrote."""
+    broken = "#!/bin/sh\necho out of order >&2\nexit 3\n"
+    installed.update("--", "sh", "-c", 'rm "$1/bin/python" && printf "%s" "$2" > "$1/bin/python" && chmod +x "$1/bin/python"',
+                     "sh", installed.prefix, broken)
+    done = installed.update("--", "true", check=False)
+    assert done.returncode == 1 and "the environment's Python does not run here" in done.stderr and "out of order" in done.stderr
+
+
 def test_moved_and_back(small, user, work, tool):
     """A launch of a moved installation leaves an empty directory at the old path, into which `mv` would move it."""
     first, moved = work / "k", work / "k-moved"

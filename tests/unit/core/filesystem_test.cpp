@@ -185,11 +185,13 @@ TEST(Staging, KeptOnRequest) {
     const TemporaryDirectory parent;
     fs::path path;
     {
-        auto staging = Staging::create(parent.path());
-        path = staging->path();
-        staging->keep();
+        auto staging = test::good(Staging::create(parent.path()));
+        parent.write(staging.path().filename() / "file", "x");
+        path = staging.keep();
     }
-    EXPECT_TRUE(fs::exists(path));
+    sweep_staging(parent.path());
+    EXPECT_TRUE(fs::exists(path / "file"));
+    EXPECT_EQ(names_in(parent.path()).size(), 1U);
 }
 
 TEST(Staging, SweepTakesOnlyWhatIsAbandoned) {

@@ -221,6 +221,40 @@ TEST(Interrupt, IsSeenThroughEndlessOutput) {
     EXPECT_EQ(interrupt("touch started; exec yes", directory.path()).first, 0);
 }
 
+namespace {
+
+/// Runs `script` in the foreground of a process of its own, sends that process alone the signal `number`, and
+/// returns its exit code: 1 if it reported the interrupt.
+int interrupt_in_foreground(const std::string& script, int number, Keyboard keyboard,
+                            const fs::path& directory) {
+    const pid_t process = fork();
+    if (process == 0) {
+        catch_interrupts();
+        auto command = shell(script);
+        command.working_directory = directory;
+        const auto code = run_in_foreground(command, keyboard);
+        _exit(code ? *code : 1);
+    }
+    EXPECT_TRUE(test::happens([&] { return fs::exists(directory / "started"); }));
+    kill(process, number);
+    int status = 0;
+    waitpid(process, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+} // namespace
+
+TEST(Foreground, SignalsThatOnlyWeGetArePassedOn) {
+    for (const auto& [number, name] : {std::pair(SIGTERM, "TERM"), std::pair(SIGHUP, "HUP")})
+        for (const auto keyboard : {Keyboard::for_program, Keyboard::interrupts_us}) {
+            const TemporaryDirectory directory;
+            const auto script = std::string("trap 'exit 7' ") + name +
+                                "; touch started; while [ ! -e never ]; do sleep 0.01; done";
+            const int expected = keyboard == Keyboard::for_program ? 7 : 1;
+            EXPECT_EQ(interrupt_in_foreground(script, number, keyboard, directory.path()), expected);
+        }
+}
+
 TEST(FindProgram, FirstExecutableOnThePath) {
     const TemporaryDirectory directory;
     const auto first = directory.write("one/prog", "");
