@@ -16,6 +16,12 @@ SAMPLES = 2048
 FEATURES = 20
 
 
+def say(line: str):
+    """Prints a line at once. print() writes the end of the line by itself, after which another rank may have written."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 class LinearDataset(Dataset):
     """Random points with the values of a fixed linear function and a little noise, so that the loss must fall."""
 
@@ -100,13 +106,13 @@ class Trainer:
         state = torch.load(self.snapshot, map_location=self.place.device, weights_only=True)
         self.inner.load_state_dict(state["model"])
         self.epochs_done = state["epochs_done"]
-        print(f"[GPU{self.place.rank}] Resuming after epoch {self.epochs_done} from {self.snapshot}", flush=True)
+        say(f"[GPU{self.place.rank}] Resuming after epoch {self.epochs_done} from {self.snapshot}")
 
     def _save(self):
         temporary = self.snapshot.with_suffix(".new")
         torch.save({"model": self.inner.state_dict(), "epochs_done": self.epochs_done}, temporary)
         temporary.replace(self.snapshot)
-        print(f"[GPU{self.place.rank}] Epoch {self.epochs_done - 1} | Snapshot saved at {self.snapshot}", flush=True)
+        say(f"[GPU{self.place.rank}] Epoch {self.epochs_done - 1} | Snapshot saved at {self.snapshot}")
 
     def _step(self, inputs, targets) -> float:
         self.optimizer.zero_grad()
@@ -116,10 +122,7 @@ class Trainer:
         return loss.item()
 
     def _epoch(self, epoch: int) -> float:
-        print(
-            f"[GPU{self.place.rank}] Epoch {epoch} | Batchsize: {self.loader.batch_size} | Steps: {len(self.loader)}",
-            flush=True,
-        )
+        say(f"[GPU{self.place.rank}] Epoch {epoch} | Batchsize: {self.loader.batch_size} | Steps: {len(self.loader)}")
         if isinstance(self.loader.sampler, DistributedSampler):
             self.loader.sampler.set_epoch(epoch)
         losses = [
@@ -134,4 +137,4 @@ class Trainer:
             self.epochs_done = epoch + 1
             if self.place.rank == 0 and self.epochs_done % self.save_every == 0:
                 self._save()
-        print(f"[GPU{self.place.rank}] Final loss {loss:.6f} on {self.place.device.type}", flush=True)
+        say(f"[GPU{self.place.rank}] Final loss {loss:.6f} on {self.place.device.type}")

@@ -11,7 +11,7 @@ import os
 import socket
 
 import torch.distributed as dist
-from common import Trainer, leave_group, make_loader, make_model, place_from_torchrun
+from common import Trainer, leave_group, make_loader, make_model, place_from_torchrun, say
 from options import parse
 
 
@@ -19,7 +19,7 @@ def main():
     options = parse(__doc__)
     place = place_from_torchrun()
     dist.init_process_group(place.backend)
-    print(f"[GPU{place.rank}] of {os.environ['WORLD_SIZE']} on {socket.gethostname()}", flush=True)
+    say(f"[GPU{place.rank}] of {os.environ['WORLD_SIZE']} on {socket.gethostname()}")
     loader = make_loader(options.batch_size, distributed=True)
     Trainer(make_model(), loader, place, options.save_every, options.snapshot).train(options.total_epochs)
     leave_group(place)

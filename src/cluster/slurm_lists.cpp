@@ -39,8 +39,8 @@ Result<std::vector<std::string>> expand_range(std::string_view list, std::string
         return refuse(list, "\"" + std::string(range.substr(0, 200)) + "\" is not a range of numbers");
     if (*last - *first >= most_hosts) return refuse_number(list);
     std::vector<std::string> numbers;
-    for (auto value = *first; value <= *last; ++value) {
-        auto text = std::to_string(value);
+    for (std::uint64_t i = 0; i <= *last - *first; ++i) {
+        auto text = std::to_string(*first + i);
         if (text.size() < written.size()) text.insert(0, written.size() - text.size(), '0');
         numbers.push_back(std::move(text));
     }

@@ -28,14 +28,19 @@ void on_signal(int number) {
 void catch_interrupts() {
     static_assert(std::atomic<int>::is_always_lock_free);
     if (pipe_ends[0] < 0 && pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    sigset_t caught;
+    sigemptyset(&caught);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction action {};
         if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+        sigaddset(&caught, number);
         action = {};
         action.sa_handler = on_signal;
         action.sa_flags = SA_RESTART;
         sigaction(number, &action, nullptr);
     }
+    // Who blocks them for itself also blocks them for what it starts.
+    sigprocmask(SIG_UNBLOCK, &caught, nullptr);
     // Makes writes beyond the file-size limit fail with EFBIG. Not SIG_IGN, which programs that are started
     // would inherit.
     struct sigaction nothing {};

@@ -147,10 +147,10 @@ bool Prefetch::has_room(std::size_t size) const {
 }
 
 std::optional<Slice> Prefetch::range(std::size_t part, std::uint64_t offset, std::size_t size) {
-    if (stopped_ || size == 0) return std::nullopt;
+    const auto end = offset + size;
+    if (stopped_ || end <= offset) return std::nullopt; // an image may name any offset
     Lock lock(mutex_);
     std::shared_ptr<std::vector<std::byte>> joined; // for a block that two requests share
-    const auto end = offset + size;
     for (auto at = offset; at < end;) {
         const auto number = piece_at(part, at);
         if (!number) return std::nullopt;

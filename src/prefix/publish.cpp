@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "image/access_profile.h"
 #include "prefix/states.h"
 #include "prefix/striping.h"
@@ -12,9 +13,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
@@ -27,8 +30,15 @@ namespace {
 
 using manifest::Manifest;
 
-bool is_image_name(const std::string& name) {
-    return name.starts_with("env.") && name.ends_with("sqfs");
+bool is_number(std::string_view name) {
+    return to_number<unsigned>(name).has_value();
+}
+
+/// Whether free_image_name() gives such names. Others are the user's.
+bool is_image_name(std::string_view name) {
+    if (name == "env.sqfs") return true;
+    if (!name.starts_with("env.") || !name.ends_with(".sqfs") || name.size() < 10) return false;
+    return is_number(name.substr(4, name.size() - 9));
 }
 
 /// The image's name, given that of an image or of its profile.
@@ -55,6 +65,9 @@ Status move_files(const fs::path& from, const fs::path& to) {
     return {};
 }
 
+/// Directories of wrappers, with the names that stay in them.
+using WrapperNames = std::map<std::string, std::set<std::string>>;
+
 // Removes all files in `directory` but those to keep; subdirectories stay.
 void remove_wrappers(const fs::path& prefix, const fs::path& directory, const std::set<std::string>& keep) {
     std::error_code ignored;
@@ -69,12 +82,12 @@ void remove_wrappers(const fs::path& prefix, const fs::path& directory, const st
 }
 
 void remove_old_record_links(const fs::path& prefix, const fs::path& state) {
-    std::error_code ignored;
     const auto current = fs::path("..") / state;
     for (const auto& name : names_in(prefix / share_name)) {
-        const auto target = fs::read_symlink(prefix / share_name / name, ignored);
-        if (is_below(target, current.parent_path()) && !is_below(target, current))
-            fs::remove(prefix / share_name / name, ignored);
+        std::error_code failed;
+        const auto target = fs::read_symlink(prefix / share_name / name, failed);
+        if (!failed && is_below(target, current.parent_path()) && !is_below(target, current))
+            fs::remove(prefix / share_name / name, failed);
     }
 }
 
@@ -102,7 +115,8 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
                 const auto removed = remove_tree(prefix / directory / name);
     };
     // States first: then, even if this is interrupted, each remaining state has all its images.
-    remove_others(states_name, [&](const std::string& name) { return states.contains(name); });
+    remove_others(states_name,
+                  [&](const std::string& name) { return !is_number(name) || states.contains(name); });
     remove_others("", [&](const std::string& name) {
         return !is_image_name(image_name(name)) || images.contains(image_name(name));
     });
@@ -119,13 +133,12 @@ void put_aside_old_states(const Publication& publication) {
     const auto states = publication.lock.prefix / states_name;
     std::error_code ignored;
     for (const auto& name : names_in(states))
-        if (!kept.contains(name))
+        if (is_number(name) && !kept.contains(name))
             fs::rename(states / name, publication.assembly / ("state-" + name), ignored);
 }
 
 // Removes what no state needs. Called after the manifest was replaced.
-void remove_what_is_gone(const Publication& publication, const Result<Manifest>& old,
-                         const std::vector<std::set<std::string>>& wrappers) {
+void remove_what_is_gone(const Publication& publication, const WrapperNames& wrappers) {
     const auto& prefix = publication.lock.prefix;
     const auto& manifest = publication.manifest;
     put_aside_old_states(publication);
@@ -133,18 +146,31 @@ void remove_what_is_gone(const Publication& publication, const Result<Manifest>&
     remove_old_record_links(prefix, state_directory(manifest.state));
     std::error_code ignored;
     if (root::root_name(manifest).empty()) fs::remove(prefix / launch::root_file, ignored);
-    for (std::size_t i = 0; i < manifest.wrapper_paths.size(); ++i)
-        remove_wrappers(prefix, manifest.wrapper_paths[i], wrappers[i]);
-    if (!old) return;
-    for (const auto& path : old->wrapper_paths) {
-        const auto directory = prefix / path;
-        const bool still_used =
-            std::ranges::find(manifest.wrapper_paths, path) != manifest.wrapper_paths.end();
-        // The manifest is not trusted: its paths must not lead out of the prefix.
-        const auto real = resolve(directory);
-        if (!still_used && fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
-            remove_wrappers(prefix, path, {});
+    for (const auto& [path, names] : wrappers)
+        remove_wrappers(prefix, path, names);
+}
+
+/// The directories of wrappers of the old and the new state, with the names in the assembly. The record of
+/// the root's files and links to records may be in them, too, so these must have been made.
+Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Result<Manifest>& old) {
+    const auto& prefix = publication.lock.prefix;
+    auto paths = publication.manifest.wrapper_paths;
+    if (old)
+        for (const auto& path : old->wrapper_paths) {
+            // The manifest is not trusted: its paths must not lead out of the prefix.
+            const auto real = resolve(prefix / path);
+            if (fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
+                paths.push_back(path);
+        }
+    WrapperNames wrappers;
+    for (const auto& path : paths) {
+        std::error_code failed;
+        wrappers[path] = names_in(publication.assembly / path, failed);
+        if (failed && failed != std::errc::no_such_file_or_directory)
+            return fail_errno("cannot read the directory", (publication.assembly / path).string(),
+                              failed.value());
     }
+    return wrappers;
 }
 
 /// "@HOST", the end of an assembly's name.
@@ -261,10 +287,8 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     TRY(check_prefix(prefix.string(), true));
     const bool replacing = manifest::is_installation(prefix);
     const auto old = manifest::read_manifest(prefix);
-    std::vector<std::set<std::string>> wrappers;
-    for (const auto& path : publication.manifest.wrapper_paths)
-        wrappers.push_back(names_in(assembly / path));
     TRY(write_manifest(publication));
+    const auto wrappers = TRY(wrappers_to_keep(publication, old));
     if (!replacing) { // after a failure, an empty directory must be empty again
         std::string list;
         for (const auto& name : names_in(assembly)) {
@@ -289,7 +313,7 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     note(sync_directory(prefix));
     fs::remove(assembly / names_to_come, ignored);
     note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
-    remove_what_is_gone(publication, old, wrappers);
+    remove_what_is_gone(publication, wrappers);
     [[maybe_unused]] const auto removed = remove_tree(assembly); // the cleanup process tries again
     return {};
 }

@@ -159,7 +159,11 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     // "bin" comes first, so that its own commands win over links to those of other directories.
     std::error_code taken;
     for (const auto& path : request.paths) {
-        if (!fs::is_directory(real_directory(path, request), failed)) continue;
+        if (!fs::is_directory(real_directory(path, request), failed)) {
+            if (failed && failed != std::errc::no_such_file_or_directory)
+                return fail_errno("cannot list the environment's commands", path, failed.value());
+            continue;
+        }
         const fs::path directory = request.output / path;
         const auto before = commands;
         fs::create_directories(directory, failed);

@@ -30,6 +30,11 @@ TEST(HostList, RefusesWhatIsNone) {
         EXPECT_EQ(hosts(list), Names{"refused"}) << list;
 }
 
+TEST(HostList, HasTheLargestNumber) {
+    EXPECT_EQ(hosts("n[18446744073709551614-18446744073709551615]"),
+              (Names{"n18446744073709551614", "n18446744073709551615"}));
+}
+
 TEST(HostList, AShortOneCannotTakeAllMemory) {
     const std::string longest(255, 'n');
     EXPECT_EQ(hosts(longest), Names{longest});

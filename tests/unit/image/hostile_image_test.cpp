@@ -163,6 +163,20 @@ TEST_F(HostileImage, AFragmentOfSizeZeroIsAnErrorWhileAProfileIsFollowed) {
     EXPECT_EQ(read_file_of(*layers, "empty"), std::unexpected(EIO));
 }
 
+TEST_F(HostileImage, AFragmentThatWrapsIsAnErrorWhileAProfileIsFollowed) {
+    auto image = image_of_a_file("content");
+    sqfs_fragment_t last{};
+    last.start_offset = std::numeric_limits<std::uint64_t>::max() - 9;
+    last.size = 100;
+    append(image.fragments, last);
+    const auto file = add_file(image, 3, 1);
+    image.root = add_directory(image, {{"wraps", file, SQFS_INODE_FILE}});
+    auto layers = test::good(open(image));
+    layers->prefetch({{.image = {}, .blocks = {{SquashfsImage::data_start, 1U << 24U | 7U}}}},
+                     {.shape = {}, .idle_core = {}, .memory_left = {}});
+    EXPECT_EQ(read_file_of(*layers, "wraps"), std::unexpected(EIO));
+}
+
 // An image of four kilobytes in which all attributes share one large value.
 TEST_F(HostileImage, ExtendedAttributesAreBounded) {
     constexpr std::uint32_t most_values = 16;

@@ -246,6 +246,28 @@ TEST_F(Publish, WrapperPathsComeAndGo) {
     EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
 }
 
+TEST_F(Publish, FilesOfOursInDirectoriesOfWrappersStay) {
+    const std::vector<std::string> all = {"bin", "libexec", "share"};
+    ASSERT_TRUE(build("one", {"a"}, true, all));
+    ASSERT_TRUE(build("two", {"a"}, true, all));
+    EXPECT_EQ(names(prefix_ / "libexec"), "a containerize-session");
+    EXPECT_EQ(names(prefix_ / "share"), "a inputs packages.txt");
+    ASSERT_TRUE(build("three", {"a"}));
+    EXPECT_EQ(names(prefix_ / "libexec"), "containerize-session");
+    EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
+}
+
+TEST_F(Publish, FilesOfTheUserStay) {
+    ASSERT_TRUE(build("one", {"a"}));
+    const std::vector<fs::path> files = {"share/notes.txt", "env.backup.sqfs", "env.1x.sqfs",
+                                         "states/notes/file"};
+    for (const auto& file : files)
+        put(prefix_ / file, "x");
+    ASSERT_TRUE(build("two", {"a"}));
+    for (const auto& file : files)
+        EXPECT_TRUE(fs::exists(prefix_ / file)) << file;
+}
+
 TEST_F(Publish, ForeignManifestLeadsNowhereElse) {
     ASSERT_TRUE(build("one", {"python"}));
     put(directory() / "precious/data", "x");

@@ -208,6 +208,17 @@ TEST(Interrupt, EndsTheGroupPolitely) {
     EXPECT_LT(fastest, 3s);
 }
 
+TEST(Interrupt, IsSeenThoughTheCallerBlocksIt) {
+    const TemporaryDirectory directory;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const auto status = interrupt("touch started; exec sleep 100", directory.path()).first;
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    EXPECT_EQ(status, 0);
+}
+
 TEST(Interrupt, KillsWhatDoesNotListen) {
     const TemporaryDirectory directory;
     const auto [status, took] =
