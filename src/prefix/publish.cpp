@@ -65,6 +65,15 @@ Status move_files(const fs::path& from, const fs::path& to) {
     return {};
 }
 
+/// The names in a directory; none if there is no such directory.
+Result<std::set<std::string>> names_if_there(const fs::path& directory) {
+    std::error_code failed;
+    auto names = names_in(directory, failed);
+    if (failed && failed != std::errc::no_such_file_or_directory)
+        return fail_errno("cannot read the directory", directory.string(), failed.value());
+    return names;
+}
+
 /// Directories of wrappers, with the names that stay in them.
 using WrapperNames = std::map<std::string, std::set<std::string>>;
 
@@ -98,7 +107,8 @@ std::set<std::string> names_of_states(const Manifest& current, const std::vector
     return names;
 }
 
-// Removes directories of deleted states, and unused images. Failures only leave litter, so they are ignored.
+// Removes directories of deleted states, and unused images. Goes on after a failure, which only leaves
+// litter, and warns of it.
 void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
                          const std::vector<Manifest>& kept) {
     std::set<std::string> images;
@@ -109,10 +119,15 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
     };
     keep(manifest);
     std::ranges::for_each(kept, keep);
+    bool all_removed = true;
     const auto remove_others = [&](const fs::path& directory, const auto& is_kept) {
-        for (const auto& name : names_in(prefix / directory))
-            if (!is_kept(name)) [[maybe_unused]]
-                const auto removed = remove_tree(prefix / directory / name);
+        const auto names = names_if_there(prefix / directory);
+        if (!names) {
+            all_removed = false;
+            return;
+        }
+        for (const auto& name : *names)
+            if (!is_kept(name) && !remove_tree(prefix / directory / name)) all_removed = false;
     };
     // States first: then, even if this is interrupted, each remaining state has all its images.
     remove_others(states_name,
@@ -125,6 +140,8 @@ void remove_unreferenced(const fs::path& prefix, const Manifest& manifest,
     });
     std::error_code ignored;
     fs::remove(prefix / layers_name, ignored); // fails unless it is empty
+    if (!all_removed)
+        log::warn("some files of old states could not be removed. The next change removes them.");
 }
 
 /// Moves each state into the assembly by one rename, so that no state is ever half removed.
@@ -163,13 +180,8 @@ Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Resu
                 paths.push_back(path);
         }
     WrapperNames wrappers;
-    for (const auto& path : paths) {
-        std::error_code failed;
-        wrappers[path] = names_in(publication.assembly / path, failed);
-        if (failed && failed != std::errc::no_such_file_or_directory)
-            return fail_errno("cannot read the directory", (publication.assembly / path).string(),
-                              failed.value());
-    }
+    for (const auto& path : paths)
+        wrappers[path] = TRY(names_if_there(publication.assembly / path));
     return wrappers;
 }
 
@@ -208,9 +220,9 @@ Status add_record_links(const Publication& publication) {
     const auto state = state_directory(publication.manifest.state);
     const auto share = publication.assembly / share_name;
     TRY(make_directories(share));
-    std::error_code failed;
     for (const auto& holder : {publication.assembly, publication.lock.prefix})
-        for (const auto& name : names_in(holder / state)) {
+        for (const auto& name : TRY(names_if_there(holder / state))) {
+            std::error_code failed;
             if (name == launch::manifest_name) continue;
             fs::create_symlink(fs::path("..") / state / name, share / name, failed);
             if (failed && failed != std::errc::file_exists)
