@@ -309,10 +309,14 @@ private:
     Status add_records(const fs::path& assembly) {
         context_.record["command"] = context_.options.command_line;
         if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
+        fs::path previous_lock;
+        if (previous_ != nullptr)
+            previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / "containerize.lock";
         auto kept = TRY(prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
                                              {.inputs = context_.inputs.files,
                                               .packages = packages_,
                                               .lock = builder_.lock(),
+                                              .previous_lock = previous_lock,
                                               .log = log::current()},
                                              context_.options.umask_bits));
         TRY(prefix::write_module_files(

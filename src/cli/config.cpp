@@ -128,7 +128,7 @@ Result<int> run_show(const ConfigArguments& arguments) {
 Result<int> run_check(const ConfigArguments& arguments) {
     const auto mistakes = config::check_file(arguments.file);
     for (const auto& mistake : mistakes)
-        fmt::print(stderr, "containerize: {}\n", to_string(mistake));
+        fmt::print(stderr, "containerize: {}\n", redacted(to_string(mistake)));
     if (!mistakes.empty()) return 2;
     // Only a warning: the file may be meant for another place, where it can be trusted.
     if (const auto trusted = config::check_trusted(arguments.file); !trusted)

@@ -158,8 +158,10 @@ private:
         auto state = parse_json_quietly(read_file(file).value_or("{}"));
         if (!state.is_object()) state = nlohmann::json::object();
         const auto before = state;
+        auto& all = state["env_vars"];
+        if (!all.is_object()) all = nlohmann::json::object();
         for (const auto& [name, value] : variables)
-            state["env_vars"][name] = value;
+            all[name] = value;
         if (state == before) return {};
         return write_file(file, state.dump() + "\n");
     }

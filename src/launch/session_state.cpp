@@ -36,6 +36,8 @@ Fd open_own_directory(const std::string& path) {
     return directory && is_of_this_node(directory) ? std::move(directory) : Fd();
 }
 
+constexpr mode_t owner_only = 0700;
+
 /// Tries places one after the other, and records why each was rejected.
 class StateSearch {
 public:
@@ -43,13 +45,14 @@ public:
     bool try_path(const std::string& path) {
         found_ = {.fd = open_own_directory(path), .path = path};
         if (found_.fd) return true;
-        const bool made = mkdir(path.c_str(), 0700) == 0;
+        const bool made = mkdir(path.c_str(), owner_only) == 0;
         std::string why =
             "it belongs to another user, other users can access it, or it is on a network filesystem";
         if (made || errno == EEXIST) // another rank may have been faster
             found_.fd = open_own_directory(path);
         else
             why = std::strerror(errno);
+        if (made && found_.fd) fchmod(found_.fd.get(), owner_only); // whatever the umask is
         if (found_.fd) return true;
         if (made) rmdir(path.c_str());
         reasons_ += (reasons_.empty() ? "" : "; ") + path + ": " + why;
@@ -76,6 +79,7 @@ private:
         // Two processes may have made one each: both then take the first.
         const bool found = take_first(parent, start);
         if (found_.path != made) rmdir(made.c_str());
+        if (found && found_.path == made) fchmod(found_.fd.get(), owner_only);
         return found;
     }
 
@@ -279,6 +283,7 @@ Result<std::string> request_statistics(const SessionHandle& session, const std::
 Result<Fd> lock_starts(const StateDirectory& state) {
     Fd file(openat(state.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) return fail_errno("cannot lock the directory for session state", state.path);
+    fchmod(file.get(), 0600); // whatever the umask is: the next launch must be able to open it
     while (flock(file.get(), LOCK_EX) != 0)
         if (errno != EINTR) return fail_errno("cannot lock the directory for session state", state.path);
     return file;

@@ -33,17 +33,19 @@ Status write_new_file(const fs::path& path, std::string_view content, mode_t mod
     return {};
 }
 
-/// The lock repeats parts of the inputs, such as variables: only those who can read all of them may read it.
-Status write_lock(const fs::path& share, const std::string& text, const std::vector<fs::path>& inputs,
-                  mode_t umask_bits) {
+/// The lock repeats parts of the inputs and of the previous lock, such as variables: only those who can read
+/// all of them may read it.
+Status write_lock(const fs::path& share, const Records& records, mode_t umask_bits) {
     mode_t mode = 0666U & ~umask_bits;
-    for (const auto& input : inputs) {
+    auto repeated = records.inputs;
+    if (quiet::exists(records.previous_lock)) repeated.push_back(records.previous_lock);
+    for (const auto& file : repeated) {
         struct stat info {};
-        if (stat(input.c_str(), &info) != 0) return fail_errno("cannot read the file", input.string());
+        if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
         if ((info.st_mode & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
         if ((info.st_mode & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
     }
-    return write_new_file(share / "containerize.lock", text, mode);
+    return write_new_file(share / "containerize.lock", records.lock, mode);
 }
 
 /// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; they would
@@ -88,7 +90,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
     }
     TRY(copy_file_with_mode(records.log, share / "build.log", umask_bits));
     TRY(write_file(share / "packages.txt", records.packages));
-    if (!records.lock.empty()) TRY(write_lock(share, records.lock, records.inputs, umask_bits));
+    if (!records.lock.empty()) TRY(write_lock(share, records, umask_bits));
     return listed;
 }
 

@@ -15,8 +15,9 @@ namespace containerize::prefix {
 
 struct Records {
     std::vector<std::filesystem::path> inputs;
-    std::string packages; ///< one per line
-    std::string lock;     ///< empty if there is none
+    std::string packages;                     ///< one per line
+    std::string lock;                         ///< empty if there is none
+    std::filesystem::path previous_lock = {}; ///< of the state before; may be missing
     std::filesystem::path log;
 };
 

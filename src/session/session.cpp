@@ -498,7 +498,9 @@ private:
         // final.
         const Fd starts(
             openat(state_.fd.get(), "start.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0) return;
+        // Nobody can find this session any more if somebody removed the state directory.
+        const bool state_is_gone = !starts && errno == ENOENT;
+        if (!state_is_gone && (!starts || flock(starts.get(), LOCK_EX | LOCK_NB) != 0)) return;
         if (!launch::lock_byte(lock_.get(), launch::entering_byte, F_WRLCK)) return;
         if (mounts::namespace_in_use(mounts_)) {
             launch::lock_byte(lock_.get(), launch::entering_byte, F_UNLCK);

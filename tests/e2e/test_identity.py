@@ -52,6 +52,21 @@ def test_a_plan_that_is_lost_is_written_again(user, small, sessions, damage):
     assert plan.read_bytes() == before
 
 
+@pytest.mark.parametrize("umask", ["222", "277"])
+def test_the_umask_of_the_first_is_not_for_all(user, small, sessions, umask):
+    shutil.rmtree(sessions.state, ignore_errors=True)
+    user.run("sh", "-c", 'umask "$1"; exec "$2/bin/python" -c pass', "sh", umask, small)
+    sessions.kill_all()
+    user.run(f"{small}/bin/python", "-c", "pass")
+
+
+def test_a_session_ends_though_its_state_is_gone(user, small, sessions):
+    user.run(f"{small}/bin/python", "-c", "pass", env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert sessions.supervisors()
+    shutil.rmtree(sessions.state)
+    eventually(lambda: not sessions.processes())
+
+
 def fill(directory: Path) -> Path:
     file = directory / "filler"
     with open(file, "wb", buffering=0) as filler:

@@ -53,6 +53,15 @@ TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
     EXPECT_EQ(listed.at(0).at("kept_as"), "r.txt");
 }
 
+TEST_F(RecordsTest, ALockIsAsPrivateAsThePreviousOne) {
+    const auto previous = directory.write("previous.lock", "x");
+    chmod(previous.c_str(), 0640);
+    const auto records =
+        Records{.inputs = {}, .packages = "", .lock = "lock", .previous_lock = previous, .log = log};
+    test::good(keep_records(directory / "next", records, 022));
+    EXPECT_EQ(mode_of(directory / "next/containerize.lock"), 0640U);
+}
+
 TEST_F(RecordsTest, LogsOfFailuresAreTheOwners) {
     const auto saved = save_log(log, directory.path());
     ASSERT_FALSE(saved.empty());
