@@ -30,6 +30,9 @@ namespace {
 
 /// The longest pause between two looks at a process that usually ends within a millisecond.
 constexpr auto longest_pause = std::chrono::microseconds(5000);
+/// How long a supervisor waits for an overlay, whose server may be waiting for a filesystem, perhaps for
+/// ever.
+constexpr auto longest_wait_for_cover = std::chrono::seconds(10);
 
 /// The source by which our overlays are recognized in the list of mounts.
 constexpr const char* overlay_source = "containerize";
@@ -53,6 +56,17 @@ bool cover(const std::string& mount_point) {
     const std::string options = "userxattr,lowerdir=" + path_of(tree) + ":" + path_of(empty);
     return mount(overlay_source, mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
                  options.c_str()) == 0;
+}
+
+/// Waits until all have closed the other end of a pipe. Signals wait, too: the server may be waiting for a
+/// filesystem, perhaps for ever, and no handler must tell a launcher meanwhile that its session goes on.
+void wait_for_close(const Fd& pipe) {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    char none = 0;
+    [[maybe_unused]] const auto closed = read(pipe.get(), &none, 1);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 } // namespace
@@ -101,8 +115,14 @@ Status ServedMount::cover_by_overlay() {
         close_devices();
         _exit(cover(mount_points_.front()) ? 0 : 1);
     }
+    const auto deadline = fuse::ServerDeaths::Clock::now() + longest_wait_for_cover;
     for (auto pause = std::chrono::microseconds(50); waitpid(pid, nullptr, WNOHANG) != pid;
          pause = std::min(2 * pause, longest_pause)) {
+        if (fuse::ServerDeaths::Clock::now() >= deadline) {
+            // Not waited for: it may be unable to end before the server answers.
+            kill(pid, SIGKILL);
+            return {};
+        }
         int status = 0;
         Status served;
         if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = on_server_exit(status);
@@ -140,10 +160,8 @@ Status ServedMount::start_server() {
     if (pid > 0) {
         server_ = pid;
         leaving.reset();
-        // The server of a root must have left the namespace before the root is changed.
-        char none = 0;
-        while (use_ == Use::root && read(left.get(), &none, 1) < 0 && errno == EINTR) {
-        }
+        // The server of a root must have left the namespace before the root is changed. A successor stays.
+        if (use_ == Use::root && !revived_) wait_for_close(left);
         return {};
     }
     // The supervisor's death is reported by a signal, for which one thread waits.

@@ -332,7 +332,7 @@ private:
             reply(client, launch::answer_for(fail_errno("cannot start a process").error()));
     }
 
-    /// Starts a process that opens what mounting opens, and then exits. Returns what fork() does.
+    /// Starts a process that reads what mounting reads, and then exits. Returns what fork() does.
     pid_t start_probe(const std::string& prefix) {
         const pid_t parent = getpid();
         const pid_t pid = fork();
@@ -341,7 +341,7 @@ private:
         if (getppid() != parent) _exit(1);
         close_supervisor_files();
         if (const auto manifest = manifest::read_manifest(prefix))
-            std::ignore = manifest::open_images(*manifest, prefix);
+            std::ignore = manifest::open_layers(*manifest, prefix);
         _exit(0);
     }
 

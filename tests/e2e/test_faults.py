@@ -249,6 +249,7 @@ def bad(user, work, small, sessions, only_root):
     filesystem = BadFilesystem(directory, work / "bad", work / "faults")
     filesystem.prefix = work / "bad/env"
     yield filesystem
+    filesystem.heal()
     sessions.kill_all()
     filesystem.stop()
 
@@ -340,3 +341,34 @@ def test_what_cannot_be_read_is_not_copied(user, sessions, bad):
     assert list(Path("/tmp").glob("containerize-image*")) == []
     bad.heal()
     assert launch(user, bad.prefix, env={"CONTAINERIZE_STAGE": "local"}).stdout == "1.16.0\n"
+
+
+def hang_at_tables(bad):
+    """The header of the image, which a session checks first, can be read."""
+    size = (bad.prefix / "env.sqfs").stat().st_size
+    bad.fail("hang", 1, size // 2, size)
+
+
+def test_tables_that_hang_keep_nobody_else_from_starting_a_session(user, small, sessions, bad):
+    hang_at_tables(bad)
+    first = user.start(bad.prefix / "bin/python", "-c", "print('late')")
+    eventually(sessions.servers)
+    assert user.run(small / "bin/python", "-c", "print('up')", timeout=100).stdout == "up\n"
+    assert first.poll() is None
+    bad.heal()
+    assert first.communicate(timeout=60) == ("late\n", "")
+
+
+def test_tables_that_hang_hold_up_no_session(user, small, sessions, bad, work):
+    other = user.copy(small, work / "other", work / "other")
+    user.run(small / "bin/python", "-c", "")
+    (log,) = sessions.state.glob("v*-*/log")
+    hang_at_tables(bad)
+    first = user.start(bad.prefix / "bin/python", "-c", "print('late')")
+    eventually(lambda: len(sessions.servers()) == 2)
+    assert user.run(other / "bin/python", "-c", "print('up')").stdout == "up\n"
+    assert f"mounted {bad.prefix}" not in log.read_text(), "it waits in a process of its own"
+    assert first.poll() is None
+    bad.heal()
+    assert first.communicate(timeout=60) == ("late\n", "")
+    assert len(sessions.supervisors()) == 1

@@ -5,6 +5,7 @@
 //     eio 5          each fifth read fails
 //     eio 1 20 29    each read of any of the bytes 20 to 29 fails
 //     short 1        each read returns less than requested
+//     hang 1 20 29   each read of any of the bytes 20 to 29 waits until FAULTS says something else
 //
 // Usage: slow_filesystem DIRECTORY MOUNT-POINT MICROSECONDS [FAULTS]
 // Stays in the foreground until it is unmounted. Other users may read it.
@@ -32,7 +33,7 @@ std::string directory;
 std::chrono::microseconds delay;
 std::string faults;
 
-/// "eio" or "short" if this read is to fail, otherwise empty.
+/// "eio", "short" or "hang" if this read is to fail, otherwise empty.
 std::string fault_of(std::string_view path, off_t offset, size_t size) {
     static std::atomic<unsigned> reads{0};
     std::string kind;
@@ -84,7 +85,9 @@ int open_file(const char* path, fuse_file_info* file) {
 
 int read_file(const char* path, char* out, size_t size, off_t offset, fuse_file_info* file) {
     wait();
-    const auto fault = fault_of(path, offset, size);
+    auto fault = fault_of(path, offset, size);
+    for (; fault == "hang"; fault = fault_of(path, offset, size))
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (fault == "eio") return -EIO;
     if (fault == "short") size = (size + 1) / 2;
     const auto got = pread(static_cast<int>(file->fh), out, size, offset);
