@@ -27,6 +27,7 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -56,6 +57,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds default_idle{600};
 constexpr std::uint64_t fewest_files = 64;
 constexpr int largest_idle = 7 * 24 * 3600;
+/// How long a session that lacks descriptors or memory answers nobody.
+constexpr std::chrono::seconds pause_of_listening{1};
 
 /// In the session's directory: the mount point for assembling a root.
 constexpr const char* root_name_here = "root";
@@ -112,10 +115,9 @@ public:
     int run() {
         auto last_look = Clock::now();
         while (!ended_ || !images_.empty()) {
-            std::array<pollfd, 3> events{pollfd{.fd = children_.get(), .events = POLLIN, .revents = 0},
-                                         pollfd{.fd = control_.get(), .events = POLLIN, .revents = 0},
-                                         pollfd{.fd = step_.get(), .events = POLLIN, .revents = 0}};
+            auto events = events_to_wait_for();
             poll(events.data(), events.size(), patience());
+            forget_clients(events);
             if ((events[0].revents & POLLIN) != 0) collect_servers();
             start_successors();
             if (!ended_ && (events[1].revents & POLLIN) != 0) answer_control();
@@ -130,6 +132,29 @@ public:
     }
 
 private:
+    [[nodiscard]] std::vector<pollfd> events_to_wait_for() const {
+        const bool listens = Clock::now() >= listen_again_;
+        std::vector<pollfd> events{
+            {.fd = children_.get(), .events = POLLIN, .revents = 0},
+            {.fd = listens ? control_.get() : -1, .events = POLLIN, .revents = 0},
+            {.fd = step_.get(), .events = POLLIN, .revents = 0},
+        };
+        for (const auto& probe : probes_)
+            for (const auto& one : probe.waiting) // their end is always reported
+                events.push_back({.fd = one.client.get(), .events = 0, .revents = 0});
+        return events;
+    }
+
+    /// Closes the connections of launchers that have ended.
+    void forget_clients(std::span<const pollfd> events) {
+        const auto has_ended = [events](const Waiting& one) {
+            const auto event = std::ranges::find(events, one.client.get(), &pollfd::fd);
+            return event != events.end() && event->revents != 0;
+        };
+        for (auto& probe : probes_)
+            if (std::erase_if(probe.waiting, has_ended) > 0) listen_again_ = {};
+    }
+
     /// How often to look whether anybody is in the session.
     [[nodiscard]] std::chrono::milliseconds tick() const {
         return std::clamp<std::chrono::milliseconds>(idle_ / 4, std::chrono::milliseconds(250),
@@ -140,12 +165,13 @@ private:
     [[nodiscard]] int patience() const {
         std::optional<Clock::time_point> next;
         if (!ended_) next = Clock::now() + tick();
-        const auto consider = [&next](const mounts::ServedMount& served) {
-            if (const auto due = served.successor_due(); due && (!next || *due < *next)) next = due;
+        const auto consider = [&next](const std::optional<Clock::time_point>& due) {
+            if (due && (!next || *due < *next)) next = due;
         };
         for (const auto& image : images_)
-            consider(image.served());
-        if (base_) consider(*base_);
+            consider(image.served().successor_due());
+        if (base_) consider(base_->successor_due());
+        if (!ended_ && listen_again_ > Clock::now()) consider(listen_again_);
         if (!next) return -1;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
         return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
@@ -296,6 +322,9 @@ private:
 
     void answer_control() {
         Fd client(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        // Without descriptors or memory for it, the connection stays pending: polled at once, it would be a
+        // busy loop.
+        if (!client && errno != EAGAIN) listen_again_ = Clock::now() + pause_of_listening;
         if (!client) return;
         launch::set_patience(client, 5);
         ucred peer{};
@@ -323,13 +352,14 @@ private:
     /// Opening files may block for ever on some filesystems. That must block only the launcher and a process
     /// for it, but not the supervisor, which has to answer others and replace servers.
     void mount_when_it_answers(Fd client, const std::string& prefix, pid_t caller) {
-        const auto same = std::ranges::find(waiting_, prefix, &Waiting::prefix);
-        const pid_t probe = same == waiting_.end() ? start_probe(prefix) : same->probe;
-        if (probe > 0)
-            waiting_.push_back(
-                {.probe = probe, .client = std::move(client), .prefix = prefix, .caller = caller});
-        else
-            reply(client, launch::answer_for(fail_errno("cannot start a process").error()));
+        auto probe = std::ranges::find(probes_, prefix, &Probe::prefix);
+        if (probe == probes_.end()) {
+            const pid_t process = start_probe(prefix);
+            if (process < 0)
+                return reply(client, launch::answer_for(fail_errno("cannot start a process").error()));
+            probe = probes_.insert(probe, {.process = process, .prefix = prefix, .waiting = {}});
+        }
+        probe->waiting.push_back({.client = std::move(client), .caller = caller});
     }
 
     /// Starts a process that reads what mounting reads, and then exits. Returns what fork() does.
@@ -345,17 +375,15 @@ private:
         _exit(0);
     }
 
-    /// Answers the launchers that wait for `probe`; returns false if there are none.
-    bool answer_waiting(pid_t probe) {
-        const auto is_for_it = [probe](const Waiting& one) { return one.probe == probe; };
-        bool found = false;
-        for (auto one = waiting_.begin();
-             (one = std::find_if(one, waiting_.end(), is_for_it)) != waiting_.end();
-             one = waiting_.erase(one)) {
-            reply(one->client, answer_mount(one->prefix, one->caller));
-            found = true;
-        }
-        return found;
+    /// Answers the launchers that wait for this probe; returns false if it is none.
+    bool answer_waiting(pid_t process) {
+        const auto found = std::ranges::find(probes_, process, &Probe::process);
+        if (found == probes_.end()) return false;
+        const auto ended = std::move(*found);
+        probes_.erase(found);
+        for (const auto& one : ended.waiting)
+            reply(one.client, answer_mount(ended.prefix, one.caller));
+        return true;
     }
 
     [[nodiscard]] const MountedImage* find_mounted(const std::string& prefix) const {
@@ -570,6 +598,7 @@ private:
         control_.reset();
         step_.reset();
         children_.reset();
+        probes_.clear();
         outside_ = {};
         for (auto& image : images_)
             image.served().close_devices();
@@ -604,10 +633,13 @@ private:
 
     /// A launcher that waits for its installation to be mounted.
     struct Waiting {
-        pid_t probe = 0; ///< ends when the installation's filesystem has answered
         Fd client;
-        std::string prefix;
         pid_t caller = 0;
+    };
+    struct Probe {
+        pid_t process = 0; ///< ends when the installation's filesystem has answered
+        std::string prefix;
+        std::vector<Waiting> waiting; ///< none are left if they have ended
     };
 
     SessionArguments arguments_;
@@ -624,7 +656,8 @@ private:
     std::vector<launch::EnvironmentChange> root_environment_;
     std::vector<std::string> warnings_;
     std::vector<MountedImage> images_;
-    std::vector<Waiting> waiting_;
+    std::vector<Probe> probes_;
+    Clock::time_point listen_again_; ///< until then, nobody can be answered
     std::chrono::seconds idle_ = idle_time();
     Clock::time_point last_use_ = Clock::now();
     bool ended_ = false;

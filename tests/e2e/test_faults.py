@@ -365,7 +365,7 @@ def test_tables_that_hang_hold_up_no_session(user, small, sessions, bad, work):
     (log,) = sessions.state.glob("v*-*/log")
     hang_at_tables(bad)
     first = user.start(bad.prefix / "bin/python", "-c", "print('late')")
-    eventually(lambda: len(sessions.servers()) == 2)
+    eventually(lambda: len(sessions.servers()) > 1)
     assert user.run(other / "bin/python", "-c", "print('up')").stdout == "up\n"
     assert f"mounted {bad.prefix}" not in log.read_text(), "it waits in a process of its own"
     assert first.poll() is None

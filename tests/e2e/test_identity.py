@@ -144,6 +144,50 @@ def test_a_filesystem_that_hangs_holds_up_no_session(user, small, sessions, work
         sessions.kill_all()
 
 
+# Opens many connections to a session, and asks for an installation on each.
+ASK_OFTEN = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+clients = []
+for _ in range(100):
+    clients.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    clients[-1].connect("control")
+    clients[-1].send(b"mount\\0" + sys.argv[2].encode())
+print("asked", flush=True)
+input()
+"""
+FEW_FILES = ("prlimit", "--nofile=64:64")
+
+
+@as_root
+def test_more_clients_than_a_session_has_descriptors(user, small, sessions, work):
+    other = user.copy(small, work / "other", work / "other")
+    with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
+        user.run(*FEW_FILES, f"{small}/bin/python", "-c", "")
+        (supervisor,) = sessions.supervisors()
+        files = Path(f"/proc/{supervisor}/fd")
+        before = len(list(files.iterdir()))
+        (directory,) = sessions.state.glob("v*")
+        hanging.hang()
+        clients = user.start("/usr/bin/python3", "-c", ASK_OFTEN, directory, hanging.installation, stdin=subprocess.PIPE)
+        assert next_line(clients.stdout) == "asked\n"
+        eventually(lambda: len(list(files.iterdir())) == 64)
+        trace = work / "trace"
+        strace = subprocess.Popen(["strace", "-e", "trace=accept4,poll", "-o", trace, "-p", str(supervisor)], stderr=subprocess.PIPE, text=True)
+        assert "attached" in next_line(strace.stderr)
+        eventually(lambda: trace.read_text().count("EMFILE") > 3)
+        strace.send_signal(signal.SIGINT)
+        strace.communicate(timeout=30)
+        for between in trace.read_text().split("EMFILE")[1:-1]:
+            assert " = 0 (Timeout)" in between, "it rests before it tries again"
+        clients.communicate("\n", timeout=30)
+        eventually(lambda: len(list(files.iterdir())) == before)
+        assert user.run(*FEW_FILES, f"{other}/bin/python", "-c", "print('up')").stdout == "up\n"
+        assert sessions.supervisors() == [supervisor]
+        hanging.go_on()
+        sessions.kill_all()
+
+
 # ---- Jobs
 
 
