@@ -135,16 +135,23 @@ ProcessNamespaces ProcessNamespaces::of(pid_t pid) {
 }
 
 bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
-    if (number_of_pid_namespace(pid_) == number) return true;
-    // /proc may be that of another pid namespace, with other pids; fdinfo then has the process's pid there.
-    // Read without streams, because launchers use this.
+    return number_of_pid_namespace(pid_) == number || pid_namespace_by_descriptor() == number;
+}
+
+bool ProcessNamespaces::may_be_in_pid_namespace(ino_t number) const {
+    return in_pid_namespace(number) || pid_namespace_by_descriptor() == 0;
+}
+
+// /proc may be that of another pid namespace, with other pids; fdinfo then has the process's pid there. Read
+// without streams, because launchers use this.
+ino_t ProcessNamespaces::pid_namespace_by_descriptor() const {
     char text[512] = {};
     const Fd file(
         open(("/proc/self/fdinfo/" + std::to_string(process_.get())).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
+    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return 0;
     static constexpr const char* field = "\nPid:";
     const char* line = std::strstr(text, field);
-    return line != nullptr && number_of_pid_namespace(std::atoi(line + std::strlen(field))) == number;
+    return line == nullptr ? 0 : number_of_pid_namespace(std::atoi(line + std::strlen(field)));
 }
 
 int ProcessNamespaces::enter() const {

@@ -30,11 +30,15 @@ public:
     static ProcessNamespaces of(pid_t pid);
     /// Whether the process is in the pid namespace with this number.
     [[nodiscard]] bool in_pid_namespace(ino_t number) const;
+    /// The same, or it cannot be found out.
+    [[nodiscard]] bool may_be_in_pid_namespace(ino_t number) const;
     /// Moves the calling process into them. Returns 0 or errno. Async-signal-safe: usable after fork.
     [[nodiscard]] int enter() const;
 
 private:
     [[nodiscard]] int enter_by_files() const;
+    /// 0 if it cannot be found out.
+    [[nodiscard]] ino_t pid_namespace_by_descriptor() const;
 
     pid_t pid_ = 0;
     Fd process_; ///< pidfd; none before Linux 5.3, where the next two are used

@@ -163,6 +163,14 @@ bool is_dead(const StateDirectory& state, const std::string& name) {
     return !supervisor_of(lock.get()).may_live;
 }
 
+bool may_be_ours(const StateDirectory& state, const std::string& name) {
+    const Fd lock(openat(state.fd.get(), (name + "/" + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!lock) return false;
+    const auto supervisor = supervisor_of(lock.get());
+    return supervisor.may_live && supervisor.pid != 0 &&
+           ProcessNamespaces::of(supervisor.pid).may_be_in_pid_namespace(own_identity({}).pid_namespace);
+}
+
 namespace {
 
 /// The session in the directory `name`, kept from ending; nullopt if there is none that may be alive.

@@ -78,6 +78,10 @@ bool lock_byte(int fd, off_t byte, short type);
 /// start.lock.
 bool is_dead(const StateDirectory& state, const std::string& name);
 
+/// Whether the session of that name is alive and in our pid namespace, or in one that we may not see. In
+/// another one, it is a container's, which shares the directory. The caller holds start.lock.
+bool may_be_ours(const StateDirectory& state, const std::string& name);
+
 inline constexpr const char* lock_name = "lock";
 inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";

@@ -87,6 +87,12 @@ public:
                          .why = "it is not the directory that the launcher opened",
                          .where = state_.path});
         remove_remains();
+        if (launch::may_be_ours(state_, name_))
+            return fail({.what = "this process may not enter the session that other programs use",
+                         .why = "a security policy of this machine or of a sandbox forbids it",
+                         .where = own_path(),
+                         .hint = "Start the program outside of the sandbox.",
+                         .fault = Fault::engine});
         // The launcher could not enter a session of this name, so it does not serve the same processes as we
         // do.
         remove_directory(name_);

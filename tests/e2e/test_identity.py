@@ -2,6 +2,7 @@
 share its directory."""
 
 import copy
+import ctypes
 import os
 import shutil
 import signal
@@ -186,6 +187,31 @@ def test_more_clients_than_a_session_has_descriptors(user, small, sessions, work
         assert sessions.supervisors() == [supervisor]
         hanging.go_on()
         sessions.kill_all()
+
+
+# Executes a command that may not examine processes outside: Landlock has no more effect here.
+IN_A_SANDBOX = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+rules = libc.syscall(444, ctypes.byref(ctypes.c_uint64(1 << 11)), ctypes.c_size_t(8), 0)  # landlock_create_ruleset: no block devices
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, rules, 0) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def has_landlock():
+    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) > 0
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+def test_a_session_outside_of_a_sandbox_stays(user, small, sessions):
+    user.run(f"{small}/bin/python", "-c", "")
+    supervisors, kept = sessions.supervisors(), plans(sessions)
+    done = user.run("/usr/bin/python3", "-c", IN_A_SANDBOX, f"{small}/bin/python", "-c", "", check=False)
+    assert done.returncode == 1 and "this process may not enter the session that other programs use" in done.stderr, done.stderr
+    assert plans(sessions) == kept
+    assert user.run(f"{small}/bin/python", "-c", "print('up')").stdout == "up\n"
+    assert sessions.supervisors() == supervisors
 
 
 # ---- Jobs
