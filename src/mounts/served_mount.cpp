@@ -1,6 +1,5 @@
 #include "mounts/served_mount.h"
 
-#include "core/filesystem.h"
 #include "core/thread.h"
 #include "fuse/server.h"
 #include "launch/namespace.h"
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -44,6 +42,14 @@ dev_t device_at(const std::string& path) {
     struct statx info {};
     if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0) return 0;
     return makedev(info.stx_dev_major, info.stx_dev_minor);
+}
+
+/// Where this filesystem is mounted.
+std::set<std::string> points_of(dev_t device, std::span<const Mounted> table) {
+    std::set<std::string> points;
+    for (const auto& mounted : table)
+        if (mounted.device == device) points.insert(mounted.point);
+    return points;
 }
 
 /// Covers the FUSE mount at `mount_point` by an overlay of its content. The overlay itself answers what FUSE
@@ -93,6 +99,7 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
         return fail(std::move(shown.error()));
     }
     mounted.device_ = device_at(mount_point);
+    mounted.listed_points_ = points_of(mounted.device_, mounted_filesystems());
     return mounted;
 }
 
@@ -102,6 +109,7 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     ServedMount mounted;
     mounted.mount_points_.push_back(mount_point.string());
     mounted.device_ = mounted.below_ = device_at(mount_point);
+    mounted.listed_points_ = points_of(mounted.device_, mounted_filesystems());
     return mounted;
 }
 
@@ -140,12 +148,17 @@ Status ServedMount::show_at(const std::string& path) {
     if (::mount(mount_points_.front().c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
         return fail_errno("cannot mount the image at its second path", path);
     mount_points_.push_back(path);
+    listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
 
 bool ServedMount::in_place() const {
     return std::ranges::all_of(mount_points_,
                                [this](const std::string& path) { return device_at(path) == device_; });
+}
+
+bool ServedMount::in_place(std::span<const Mounted> table) const {
+    return mount_points_.empty() || std::ranges::includes(points_of(device_, table), listed_points_);
 }
 
 Status ServedMount::start_server() {

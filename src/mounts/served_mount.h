@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/fd.h"
+#include "core/filesystem.h"
 #include "fuse/connection.h"
 #include "fuse/server_deaths.h"
 #include "fuse/server_statistics.h"
@@ -14,6 +15,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +47,9 @@ public:
     [[nodiscard]] const std::vector<std::string>& mount_points() const { return mount_points_; }
     /// Whether the mount is still at all of its paths: it moves with the directory that it lies on.
     [[nodiscard]] bool in_place() const;
+    /// The same as far as the kernel's table of mounts tells, which asks no filesystem. A mount over it does
+    /// not count.
+    [[nodiscard]] bool in_place(std::span<const Mounted> table) const;
 
     [[nodiscard]] pid_t server() const { return server_; }
     /// Counters of all its servers together; null without a server.
@@ -84,6 +90,7 @@ private:
     dev_t device_ = 0; ///< of what is visible
     dev_t below_ = 0;  ///< of the FUSE mount below it, or of the kernel's mount
     std::vector<std::string> mount_points_;
+    std::set<std::string> listed_points_;          ///< the same, as the table of mounts names them
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first
     ColdStart cold_start_;
     std::shared_ptr<fuse::ServerStatistics> statistics_;

@@ -3,6 +3,7 @@
 #include "container/host_root.h"
 #include "core/entries.h"
 #include "core/fd_message.h"
+#include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/ownership.h"
 #include "core/resources.h"
@@ -131,6 +132,7 @@ public:
             if (!ended_ && Clock::now() - last_look >= tick()) {
                 last_look = Clock::now();
                 refresh_ssh_settings();
+                withdraw_plans();
                 end_if_idle();
             }
         }
@@ -456,6 +458,15 @@ private:
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str());
         note("new launches use another session");
+    }
+
+    /// Removes the plans of images that are no longer in place, so that launchers ask for them. The next one
+    /// then gets another session (answer_known).
+    void withdraw_plans() const {
+        const auto table = mounted_filesystems();
+        for (const auto& image : images_)
+            if (!image.served().in_place(table))
+                unlinkat(directory_.get(), launch::plan_file_name(image.plan().prefix).c_str(), 0);
     }
 
     void collect_servers() {

@@ -281,6 +281,22 @@ def test_moved_from_where_the_user_may_not_look(user, small, work):
     assert user.run(f"{installation}/bin/python", "-c", show).stdout == "['env'] True\n"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can unmount it")
+@pytest.mark.parametrize("end", ["nsenter --target {supervisor} --mount umount {first}", "rmdir {first}; mkdir {first}"])
+def test_a_mount_point_that_goes_is_made_again(user, small, work, sessions, end):
+    first = work / "first"
+    installation = user.copy(small, work / "moved", first)
+    code = f"import os; print(os.path.exists({str(first / 'bin/python')!r}), flush=True); input()"
+    waiting = user.start(f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert next_line(waiting.stdout) == "True\n"
+    (supervisor,) = sessions.supervisors()
+    subprocess.run(["sh", "-ec", end.format(first=first, supervisor=supervisor)], check=True)
+    shown = f"import os; print(os.path.exists({str(first / 'bin/python')!r}))"
+    eventually(lambda: user.run(f"{installation}/bin/python", "-c", shown).stdout == "True\n")
+    assert waiting.poll() is None
+    waiting.communicate("\n", timeout=30)
+
+
 def test_moved_installation_hides_nothing(user, small, work):
     first = work / "first"
     installation = user.copy(small, work / "moved", first)
