@@ -47,8 +47,15 @@ Fd unix_socket() {
 }
 
 Fd receive_file(const Fd& connection) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(patience_ms);
     pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
-    if (poll(&ready, 1, patience_ms) != 1) return {};
+    int count = -1;
+    do { // a session that starts is interrupted every second, for its signs of life
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        count = poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    } while (count < 0 && errno == EINTR);
+    if (count != 1) return {};
     return receive_message(connection.get(), 1).file;
 }
 

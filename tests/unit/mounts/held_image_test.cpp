@@ -1,4 +1,5 @@
 // A process that holds copies of images for other processes of its node.
+#include "core/fd_message.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "good.h"
@@ -9,10 +10,14 @@
 #include "util/digest.h"
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <new>
+#include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -104,11 +109,21 @@ protected:
         text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
         return text;
     }
+    /// Where a holder of the image listens.
+    [[nodiscard]] std::pair<sockaddr_un, socklen_t> address() const {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        const auto text = "containerize/" + std::to_string(geteuid()) + "/" + manifest_.image.sha256;
+        text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+        return {name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())};
+    }
 
     test::TemporaryDirectory directory_;
     manifest::Manifest manifest_;
     std::string bytes_; ///< of the image
 };
+
+std::atomic<unsigned>* interruptions = nullptr; ///< shared with other processes
 
 TEST_P(HeldImages, AreFoundForAsLongAsTheirHolderLives) {
     EXPECT_FALSE(held(manifest_.image));
@@ -172,11 +187,7 @@ TEST_P(HeldImages, MustBeWhatWasBuilt) {
 
 TEST_P(HeldImages, AreNotTakenFromAnotherUser) {
     if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    const auto text = "containerize/" + std::to_string(geteuid()) + "/" + manifest_.image.sha256;
-    text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    const auto [name, size] = address();
     const pid_t other = fork();
     if (other == 0) {
         const Fd listener(socket(AF_UNIX, SOCK_STREAM, 0));
@@ -197,6 +208,40 @@ TEST_P(HeldImages, AreNotTakenFromAnotherUser) {
     kill(other, SIGKILL);
     waitpid(other, &status, 0);
     EXPECT_TRUE(test::happens([&] { return held(manifest_.image).has_value(); }));
+}
+
+// A session that starts gives signs of life from a signal handler.
+TEST_P(HeldImages, AreReceivedThoughSignalsInterruptTheWait) {
+    constexpr unsigned enough = 20;
+    interruptions =
+        new (mmap(nullptr, sizeof *interruptions, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+            std::atomic<unsigned>(0);
+    struct sigaction action {
+    }, before{};
+    action.sa_flags = SA_RESTART;
+    action.sa_handler = [](int) { ++*interruptions; };
+    sigaction(SIGALRM, &action, &before);
+    const auto [name, size] = address();
+    const Fd listener(socket(AF_UNIX, SOCK_STREAM, 0));
+    ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&name), size), 0);
+    ASSERT_EQ(listen(listener.get(), 1), 0);
+    const pid_t holder = fork();
+    if (holder == 0) {
+        const Fd client(accept(listener.get(), nullptr, nullptr));
+        for (unsigned sent = 1; sent <= enough; ++sent) {
+            kill(getppid(), SIGALRM);
+            if (!test::happens([&] { return *interruptions >= sent; })) _exit(1);
+        }
+        const Fd image(open((prefix() / "image").c_str(), O_RDONLY));
+        _exit(send_message(client.get(), "f", image.get()) ? 0 : 1);
+    }
+    EXPECT_TRUE(held(manifest_.image));
+    int status = 0;
+    EXPECT_EQ(waitpid(holder, &status, 0), holder);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(*interruptions, enough);
+    sigaction(SIGALRM, &before, nullptr);
+    munmap(interruptions, sizeof *interruptions);
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, HeldImages,
