@@ -6,10 +6,13 @@
 #include "launch/root_key.h"
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -49,6 +52,15 @@ constexpr std::array limits = {
     Limit{RLIMIT_NOFILE, 1024},
 };
 
+/// struct sched_attr, for which the C library has no name.
+struct Scheduling {
+    std::uint32_t size = sizeof(Scheduling), policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime = 0, deadline = 0, period = 0;
+};
+
 } // namespace
 
 std::string binding_limits() {
@@ -59,8 +71,12 @@ std::string binding_limits() {
             continue;
         text += std::to_string(resource) + "=" + std::to_string(limit.rlim_max) + " ";
     }
-    // Users can only increase their niceness, never reduce it.
-    if (const int nice = getpriority(PRIO_PROCESS, 0); nice > 0) text += "nice=" + std::to_string(nice);
+    // Users can only increase their niceness, never reduce it; the same is true for SCHED_IDLE, the highest.
+    Scheduling scheduling;
+    if (syscall(SYS_sched_getattr, 0, &scheduling, sizeof scheduling, 0) == 0) {
+        if (scheduling.nice > 0) text += "nice=" + std::to_string(scheduling.nice) + " ";
+        if (scheduling.policy == SCHED_IDLE) text += "idle";
+    }
     return text;
 }
 

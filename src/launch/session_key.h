@@ -28,7 +28,7 @@ struct SessionIdentity {
 /// The identity of the calling process, whose programs need `root`.
 SessionIdentity own_identity(const std::string& root);
 
-/// The hard limits and the niceness that would bind a session's namespaces or servers; empty if there are
+/// The hard limits, the niceness and the policy of scheduling that would bind a session's namespaces or servers; empty if there are
 /// none.
 std::string binding_limits();
 

@@ -694,8 +694,8 @@ void daemonize() {
     std::memset(&all, 0xff, sizeof all);
     sched_setaffinity(0, sizeof all, &all); // the kernel restricts this to what the cgroup allows
     syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
-    const sched_param usual{.sched_priority = 0};
-    sched_setscheduler(0, SCHED_OTHER, &usual);
+    // The C library has no ioprio_set(): 1 is IOPRIO_WHO_PROCESS, and 0 the class that follows the niceness.
+    syscall(SYS_ioprio_set, 1, 0, 0);
     // The kernel applies some limits to a user namespace and all that will ever be in it. Hard limits, which
     // nobody can raise, are part of the session's name.
     for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
@@ -707,6 +707,9 @@ void daemonize() {
     }
     const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
     setrlimit(RLIMIT_CORE, &no_core);
+    // After the limits: that of niceness decides whether a process can leave SCHED_IDLE.
+    const sched_param usual{.sched_priority = 0};
+    sched_setscheduler(0, SCHED_OTHER, &usual);
 }
 
 int signs_of_life_to = -1;

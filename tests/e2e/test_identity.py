@@ -419,6 +419,17 @@ def test_who_is_nicer_is_served_apart(user, small, sessions):
     assert sorted(os.getpriority(os.PRIO_PROCESS, pid) for pid in sessions.servers()) == [0, 15]
 
 
+def test_a_session_is_idle_only_if_it_must_be(user, small, sessions):
+    """No limit of this user allows a process to leave SCHED_IDLE. Each can leave the idle class of I/O."""
+    user.run("chrt", "--idle", "0", f"{small}/bin/python", "-c", "")
+    user.run("ionice", "--class", "idle", "chrt", "--batch", "0", f"{small}/bin/python", "-c", "")
+    user.run(f"{small}/bin/python", "-c", "")
+    servers = sessions.servers()
+    assert sorted(os.sched_getscheduler(pid) for pid in servers) == [os.SCHED_OTHER, os.SCHED_IDLE]
+    for pid in servers:
+        assert subprocess.run(["ionice", "--pid", str(pid)], capture_output=True, text=True).stdout.startswith("none")
+
+
 # ---- ssh
 
 
