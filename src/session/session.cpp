@@ -712,6 +712,17 @@ void daemonize() {
     sched_setscheduler(0, SCHED_OTHER, &usual);
 }
 
+/// Otherwise the session, or the threads of its servers, would die without a word.
+Status check_stack() {
+    constexpr rlim_t least_stack = 128U << 10U;
+    rlimit stack{};
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_max >= least_stack) return {};
+    return fail({.what = "the limit of the stack's size is too low",
+                 .why = "it must be at least " + std::to_string(least_stack / 1024) + " KiB, and it is " +
+                        std::to_string(stack.rlim_max / 1024) + " KiB",
+                 .hint = "`ulimit -Hs` shows the limit. An administrator can raise it."});
+}
+
 int signs_of_life_to = -1;
 
 /// Writes a sign of life every second, from a signal handler: that does not run while the process is blocked
@@ -750,10 +761,11 @@ private:
 int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     daemonize();
     Session session(arguments, std::move(step));
-    auto started = [&] {
+    auto started = check_stack();
+    if (started) {
         const Heartbeat going_on(report);
-        return session.start();
-    }();
+        started = session.start();
+    }
     // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);

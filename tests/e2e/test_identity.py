@@ -430,6 +430,14 @@ def test_a_session_is_idle_only_if_it_must_be(user, small, sessions):
         assert subprocess.run(["ionice", "--pid", str(pid)], capture_output=True, text=True).stdout.startswith("none")
 
 
+@pytest.mark.parametrize("kibibytes", [32, 64])
+def test_a_stack_that_is_too_small(user, small, kibibytes):
+    limited = user.run("prlimit", f"--stack={kibibytes << 10}:{kibibytes << 10}", f"{small}/bin/_debug_exec", "true", check=False)
+    assert limited.returncode == 1
+    assert "the limit of the stack's size is too low" in limited.stderr and f"it is {kibibytes} KiB" in limited.stderr
+    user.run("prlimit", "--stack=131072:131072", f"{small}/bin/_debug_exec", "true")
+
+
 # ---- ssh
 
 
