@@ -74,8 +74,8 @@ std::string binding_limits() {
     // Users can only increase their niceness, never reduce it; the same is true for SCHED_IDLE, the highest.
     Scheduling scheduling;
     if (syscall(SYS_sched_getattr, 0, &scheduling, sizeof scheduling, 0) == 0) {
-        if (scheduling.nice > 0) text += "nice=" + std::to_string(scheduling.nice) + " ";
-        if (scheduling.policy == SCHED_IDLE) text += "idle";
+        if (scheduling.policy == SCHED_IDLE) text += "idle ";
+        if (scheduling.nice > 0) text += "nice=" + std::to_string(scheduling.nice);
     }
     return text;
 }
