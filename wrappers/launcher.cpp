@@ -159,34 +159,28 @@ Call understand_call(char** argv) {
     die(error);
 }
 
-// Called before the lock is taken: a filesystem that hangs should block us where nobody waits for us.
+// Reads the file. Called before the lock is taken: a filesystem that hangs should block us where nobody waits
+// for us.
 void touch(const std::string& file) {
     const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    std::array<char, 512> start;
-    [[maybe_unused]] const auto size = pread(opened.get(), start.data(), start.size(), 0);
+    std::array<char, 65536> buffer;
+    while (opened && read(opened.get(), buffer.data(), buffer.size()) > 0) {
+    }
 }
 
-// Returns what the session says when it is ready or has failed. Without a sign of life it is blocked by a
-// filesystem, possibly for ever: then the lock is released, so that others may start theirs.
-std::string wait_for_session(const Fd& reader, const Fd& start_lock) {
+// Returns what the session says when it is ready or has failed.
+std::string wait_for_session(const Fd& reader) {
     std::string answer;
     std::array<char, 4096> buffer;
-    int patience = session_patience_ms;
     // Read up to a NUL: the session's servers hold the pipe, too, so end of file may never come.
     while (!answer.ends_with('\0')) {
-        pollfd said{.fd = reader.get(), .events = POLLIN, .revents = 0};
-        if (poll(&said, 1, patience) == 0) {
-            flock(start_lock.get(), LOCK_UN);
-            patience = -1;
-            continue;
-        }
         const auto got = read(reader.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         answer.append(buffer.data(), static_cast<std::size_t>(got));
     }
     if (answer.ends_with('\0')) answer.pop_back();
-    return answer.substr(std::min(answer.find_first_not_of(sign_of_life), answer.size()));
+    return answer;
 }
 
 // Runs PREFIX/libexec/containerize-session and waits until the session can be entered.
@@ -218,7 +212,7 @@ Status start_session(const StateDirectory& state, const Call& call) {
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) die("cannot start " + program + ": " + std::strerror(failed));
     writer.reset();
-    const auto answer = wait_for_session(reader, lock);
+    const auto answer = wait_for_session(reader);
     // ECHILD if the caller ignores SIGCHLD: then the kernel reaps it.
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -238,12 +232,9 @@ public:
     /// `leads_out`: the descriptor may be outside of the new root, so only the name is used.
     void enter(bool leads_out = false) const {
         if (named_ && chdir(name_.data()) == 0) return;
-        if (!leads_out) {
-            [[maybe_unused]] const int ignored = fchdir(open_.get());
-            return;
-        }
-        say(std::string("containerize: the working directory ") + name_.data() +
-            " is not visible here, so the program starts in /\n");
+        if (!leads_out && fchdir(open_.get()) == 0) return;
+        say(std::string("containerize: the working directory ") + (named_ ? name_.data() : "") +
+            " cannot be entered here, so the program starts in /\n");
     }
 
 private:

@@ -139,7 +139,8 @@ bool is_of(const struct stat& info, uid_t owner) {
 }
 
 bool is_private_directory(const struct stat& info) {
-    return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+    return S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) == S_IRWXU;
 }
 
 Fd open_private_directory(const std::string& path) {

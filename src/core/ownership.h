@@ -18,7 +18,7 @@ std::string parent_of(const std::string& path);
 /// Whether it belongs to root, to this user, or to `owner`.
 bool is_of(const struct stat& info, uid_t owner = geteuid());
 
-/// Whether it is a directory of this user's to which nobody else has any access.
+/// Whether it is a directory of this user's, with all access for the user and none for others.
 bool is_private_directory(const struct stat& info);
 
 /// Opens such a directory. No descriptor if `path` is something else, or a link: where everybody may create

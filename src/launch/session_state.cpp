@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -25,15 +26,17 @@ namespace containerize::launch {
 
 namespace {
 
-/// On a network filesystem, locks tell nothing about processes on other nodes.
-bool is_of_this_node(const Fd& directory) {
+/// Whether it is on a filesystem of this node that can be written to: on a network filesystem, locks tell
+/// nothing about processes on other nodes.
+bool has_usable_filesystem(const Fd& directory) {
     struct statfs info {};
-    return fstatfs(directory.get(), &info) == 0 && !is_network_magic(static_cast<std::uint32_t>(info.f_type));
+    return fstatfs(directory.get(), &info) == 0 &&
+           !is_network_magic(static_cast<std::uint32_t>(info.f_type)) && (info.f_flags & ST_RDONLY) == 0;
 }
 
 Fd open_own_directory(const std::string& path) {
     auto directory = open_private_directory(path);
-    return directory && is_of_this_node(directory) ? std::move(directory) : Fd();
+    return directory && has_usable_filesystem(directory) ? std::move(directory) : Fd();
 }
 
 constexpr mode_t owner_only = 0700;
@@ -47,7 +50,7 @@ public:
         if (found_.fd) return true;
         const bool made = mkdir(path.c_str(), owner_only) == 0;
         std::string why =
-            "it belongs to another user, other users can access it, or it is on a network filesystem";
+            "it belongs to another user, its mode is not 0700, or its filesystem is read-only or a network's";
         if (made || errno == EEXIST) // another rank may have been faster
             found_.fd = open_own_directory(path);
         else

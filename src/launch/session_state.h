@@ -86,11 +86,6 @@ inline constexpr const char* lock_name = "lock";
 inline constexpr const char* control_name = "control";
 inline constexpr const char* session_log_name = "log";
 
-/// What a starting session writes to its launcher every second, before its answer.
-inline constexpr char sign_of_life = '.';
-/// After this long without a sign of life, the launcher lets others start a session.
-inline constexpr int session_patience_ms = 10000;
-
 /// The address of the control socket in a session's directory, short whatever the directory's path is.
 sockaddr_un control_address(const Fd& directory);
 /// Lets sending and receiving fail after so many seconds.

@@ -212,7 +212,7 @@ private:
         mounts::set_server_cleanup([this] { close_supervisor_files(); });
 
         TRY(set_up_root());
-        ssh_settings_.emplace(own_path());
+        ssh_settings_.emplace(own_path(), outside_.look());
         refresh_ssh_settings();
         auto installation = TRY(open_installation(arguments_.prefix, first_ ? &*first_ : nullptr));
         first_.reset();
@@ -238,7 +238,7 @@ private:
     }
 
     /// Whether another session may have taken our place. Our standard input is start.lock, locked for us by
-    /// the launcher, which unlocks it if it has waited too long.
+    /// the launcher, and unlocked if the start was blocked for too long (StartGuard).
     [[nodiscard]] bool is_superseded() const {
         return flock(STDIN_FILENO, LOCK_EX | LOCK_NB) != 0 || !directory_has_its_name();
     }
@@ -725,35 +725,69 @@ Status check_stack() {
 
 int signs_of_life_to = -1;
 
-/// Writes a sign of life every second, from a signal handler: that does not run while the process is blocked
-/// by a filesystem.
-class Heartbeat {
+/// Unlocks start.lock, our standard input, when a filesystem has blocked this process for a while, so that
+/// others may start their sessions. A process that is blocked so can do nothing itself, not even handle a
+/// signal, and its launcher may have been killed. So a child waits for the signs of life that a signal
+/// handler writes every second.
+class StartGuard {
 public:
-    explicit Heartbeat(const Fd& to) {
-        signs_of_life_to = to.get();
+    StartGuard() = default;
+    Status begin() {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
+        const Fd reader(ends[0]);
+        writer_.reset(ends[1]);
+        const pid_t parent = getpid();
+        child_ = fork();
+        if (child_ < 0) return fail_errno("cannot start a process");
+        if (child_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != parent) _exit(1);
+            writer_.reset();
+            unlock_without_signs_of_life(reader);
+        }
+        signs_of_life_to = writer_.get();
         struct sigaction action {};
         action.sa_flags = SA_RESTART;
         action.sa_handler = [](int) {
             const int error_number = errno;
-            [[maybe_unused]] const auto written = write(signs_of_life_to, &launch::sign_of_life, 1);
+            [[maybe_unused]] const auto written = write(signs_of_life_to, ".", 1);
             errno = error_number;
         };
         sigaction(SIGALRM, &action, nullptr);
         set_timer(1);
+        return {};
     }
-    ~Heartbeat() {
+    ~StartGuard() {
+        if (child_ <= 0) return;
         set_timer(0);
         std::signal(SIGALRM, SIG_DFL);
+        kill(child_, SIGKILL);
+        waitpid(child_, nullptr, 0);
     }
-    Heartbeat(const Heartbeat&) = delete;
-    Heartbeat& operator=(const Heartbeat&) = delete;
+    StartGuard(const StartGuard&) = delete;
+    StartGuard& operator=(const StartGuard&) = delete;
 
 private:
+    static constexpr int patience_ms = 10000;
+
+    [[noreturn]] static void unlock_without_signs_of_life(const Fd& reader) {
+        std::array<char, 64> buffer;
+        pollfd sign{.fd = reader.get(), .events = POLLIN, .revents = 0};
+        while (poll(&sign, 1, patience_ms) != 0)
+            if (read(reader.get(), buffer.data(), buffer.size()) <= 0) break;
+        flock(STDIN_FILENO, LOCK_UN);
+        _exit(0);
+    }
+
     static void set_timer(time_t seconds) {
         const timeval period{.tv_sec = seconds, .tv_usec = 0};
         const itimerval timer{.it_interval = period, .it_value = period};
         setitimer(ITIMER_REAL, &timer, nullptr);
     }
+
+    Fd writer_;
+    pid_t child_ = 0;
 };
 
 } // namespace
@@ -761,11 +795,12 @@ private:
 int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     daemonize();
     Session session(arguments, std::move(step));
-    auto started = check_stack();
-    if (started) {
-        const Heartbeat going_on(report);
-        started = session.start();
-    }
+    auto started = [&]() -> Status {
+        TRY(check_stack());
+        StartGuard guard;
+        TRY(guard.begin());
+        return session.start();
+    }();
     // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.
     flock(STDIN_FILENO, LOCK_UN);
     dup2(STDERR_FILENO, STDIN_FILENO);

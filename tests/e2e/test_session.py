@@ -156,7 +156,7 @@ def blocked_on(process: Path) -> str:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
-    """The next launch waits for the session that the killed one has started, and does not disturb it."""
+    """Launches from other filesystems soon start a session. The one that the killed launcher has started is of no use any more."""
     with HangingImage(user.copy(small, work / "slow-env", work / "slow-env"), work) as hanging:
         hanging.hang()
         command = [f"{hanging.installation}/bin/python", "-c", "print('up')"]
@@ -168,9 +168,11 @@ def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
         first.communicate(timeout=60)
         second = user.start(*command)
         eventually(lambda: blocked_on(Path(f"/proc/{second.pid}")) == f"{sessions.state}/start.lock")
+        assert user.run(f"{small}/bin/python", "-c", "print('other')").stdout == "other\n"
         hanging.go_on()
         assert second.communicate(timeout=30) == ("up\n", "")
-        assert sessions.supervisors() == begun
+        eventually(lambda: len(sessions.supervisors()) == 1)
+        assert sessions.supervisors() != begun
         sessions.kill_all()
 
 
@@ -219,6 +221,42 @@ def test_state_directory_in_xdg_runtime_dir(user, env, work, sessions):
     os.chown(runtime, user.uid, user.uid)
     assert user.run(f"{env}/bin/python", "-c", "print(6)", env={"XDG_RUNTIME_DIR": str(runtime)}).stdout == "6\n"
     assert (runtime / "containerize").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+def test_state_directory_that_cannot_be_written_is_not_used(user, small, work, sessions):
+    """The filesystem became read-only, or the directory's mode was changed: /tmp serves instead."""
+    sessions.kill_all()
+    runtime = work / "no writing"
+    runtime.mkdir(mode=0o700)
+    program = [f"{small}/bin/python", "-c", "print(6)"]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=700,uid={user.uid},gid={user.uid}", "none", str(runtime)], check=True)
+    try:
+        assert user.run(*program, env={"XDG_RUNTIME_DIR": str(runtime)}).stdout == "6\n"
+        own = runtime / "containerize"
+        sessions.kill_all()
+        shutil.rmtree(own)
+        own.mkdir(mode=0o700)
+        os.chown(own, user.uid, user.uid)
+        own.chmod(0o500)
+        assert user.run(*program, env={"XDG_RUNTIME_DIR": str(runtime)}).stdout == "6\n"
+        own.chmod(0o700)
+        subprocess.run(["mount", "-o", "remount,ro", str(runtime)], check=True)
+        sessions.kill_all()
+        assert user.run(*program, env={"XDG_RUNTIME_DIR": str(runtime)}).stdout == "6\n"
+        assert not list(own.iterdir())
+    finally:
+        sessions.kill_all()
+        subprocess.run(["umount", str(runtime)], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
+def test_working_directory_that_cannot_be_entered_is_named(user, small, work):
+    """The program would otherwise read and write elsewhere, without a word."""
+    closed = work / "of root"
+    closed.mkdir(mode=0o700)
+    done = user.run(f"{small}/bin/python", "-c", "import os; print(os.getcwd())", cwd=closed)
+    assert done.stdout == "/\n" and f"the working directory {closed} cannot be entered here" in done.stderr
 
 
 def test_files_beside_the_state_directory_stay(user, small, work):
