@@ -66,14 +66,13 @@ void find_included(const fs::path& file, int depth, std::set<std::string>& found
     }
 }
 
-/// Whether the file is the system's, as far as that is visible here: it is below /etc or /usr, and neither
-/// the file nor any directory above it belongs to the user or is writable for group or others.
-bool is_of_the_system(const fs::path& path) {
+/// Whether the file is the system's: it is below /etc or /usr, and root alone may write to the file and to
+/// the directories above it.
+bool is_of_the_system(const fs::path& path, const Look& look) {
     if (!is_below(path, "/etc") && !is_below(path, "/usr")) return false;
     for (auto one = path; one != one.root_path(); one = one.parent_path()) {
         struct stat info {};
-        if (lstat(one.c_str(), &info) != 0 || info.st_uid == geteuid() ||
-            (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        if (look(one.c_str(), &info) != 0 || info.st_uid != 0 || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
             return false;
     }
     return true;
@@ -107,7 +106,7 @@ std::vector<std::string> SshSettings::refresh() {
         struct stat info {};
         // Skips files of root, where root is seen as such, and our own copies.
         if (stat(path.c_str(), &info) != 0 || info.st_uid == 0 || info.st_uid == geteuid()) continue;
-        if (S_ISREG(info.st_mode) && is_of_the_system(path) && show_copy(path)) shown.push_back(path);
+        if (S_ISREG(info.st_mode) && is_of_the_system(path, look_) && show_copy(path)) shown.push_back(path);
     }
     return shown;
 }

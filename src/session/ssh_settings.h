@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/fd.h"
+#include "core/ownership.h"
 
 #include <filesystem>
 #include <string>
@@ -20,8 +21,9 @@ std::vector<std::string> ssh_includes(std::string_view text);
 class SshSettings {
 public:
     static constexpr const char* copy_name = "ssh-settings";
-    /// `work` is a directory of ours, in which a file `copy_name` exists for a moment.
-    explicit SshSettings(std::filesystem::path work) : work_(std::move(work)) {}
+    /// `work` is a directory of ours, in which a file `copy_name` exists for a moment. `look` shows the real
+    /// owners of files.
+    SshSettings(std::filesystem::path work, Look look) : work_(std::move(work)), look_(std::move(look)) {}
 
     /// Call this from time to time, because files are added, changed and replaced. Returns the paths over
     /// which new copies were mounted.
@@ -38,6 +40,7 @@ private:
     bool show_copy(const std::string& path);
 
     std::filesystem::path work_;
+    Look look_;
     std::vector<Copy> copies_;
 };
 

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -225,7 +227,7 @@ def start_waiting(user, installation, **environment):
     return process
 
 
-@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID", "OAR_JOB_ID"])
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID", "OAR_JOB_ID", "PJM_JOBID", "_CONDOR_SCRATCH_DIR"])
 def test_the_end_of_a_job_is_nothing_to_another(user, small, sessions, variable):
     first = start_waiting(user, small, **{variable: "1.server"})
     of_first = set(sessions.processes())
@@ -438,6 +440,54 @@ def test_a_stack_that_is_too_small(user, small, kibibytes):
     user.run("prlimit", "--stack=131072:131072", f"{small}/bin/_debug_exec", "true")
 
 
+# ---- Logins and services
+
+
+@pytest.fixture()
+def in_group(sessions):
+    """A context manager: what the tests start in it is in a control group of that name."""
+    parent = next(place for place in (Path("/sys/fs/cgroup/freezer"), Path("/sys/fs/cgroup")) if (place / "cgroup.procs").exists())
+    groups = Path(tempfile.mkdtemp(prefix="containerize-test-", dir=parent))
+
+    @contextmanager
+    def enter(name: str):
+        (groups / name).mkdir(exist_ok=True)
+        (groups / name / "cgroup.procs").write_text("0")
+        yield
+        (parent / "cgroup.procs").write_text("0")
+
+    yield enter
+    sessions.kill_all()
+    for procs in groups.glob("*/cgroup.procs"):
+        eventually(lambda procs=procs: not procs.read_text())
+        procs.parent.rmdir()
+    groups.rmdir()
+
+
+@as_root
+@pytest.mark.parametrize("kill, expected", [("no", 1), ("yes", 2)])
+def test_logins_share_a_session_unless_logind_ends_their_processes(user, small, sessions, work, in_group, kill, expected):
+    settings = work / "logind.conf"
+    settings.write_text(f"[Login]\nKillUserProcesses={kill}\n")
+    subprocess.run(["mount", "--bind", str(settings), "/etc/systemd/logind.conf"], check=True)
+    try:
+        for login in ("session-96.scope", "session-97.scope", "session-96.scope"):
+            with in_group(login):
+                assert user.run(f"{small}/bin/python", "-c", "print(8)").stdout == "8\n"
+        assert len(sessions.supervisors()) == expected
+    finally:
+        subprocess.run(["umount", "/etc/systemd/logind.conf"], check=True)
+
+
+@as_root
+def test_services_of_systemd_do_not_share_a_session(user, small, sessions, in_group):
+    for service in ("jupyter-me.service", "other.service", "jupyter-me.service", "user@1000.service"):
+        with in_group(service):
+            assert user.run(f"{small}/bin/python", "-c", "print(9)").stdout == "9\n"
+    assert user.run(f"{small}/bin/python", "-c", "print(9)").stdout == "9\n"
+    assert len(sessions.supervisors()) == 3
+
+
 # ---- ssh
 
 
@@ -534,9 +584,12 @@ def test_settings_of_ssh_that_are_changed_are_seen(user, small, sessions, ssh_ho
 
 
 @as_root
-def test_settings_of_ssh_that_others_may_write_are_refused(user, small, sessions, ssh_host, site_settings):
+@pytest.mark.parametrize("owner, mode", [(0, 0o666), (unique_uid(), 0o644)])
+def test_settings_of_ssh_that_others_may_write_are_refused(user, small, sessions, ssh_host, site_settings, owner, mode):
     (site_settings / "ssh_config.d/70-open.conf").write_text("ConnectTimeout 78\n")
-    (site_settings / "ssh_config.d/70-open.conf").chmod(0o666)
+    (site_settings / "ssh_config.d/70-open.conf").chmod(mode)
+    os.chown(site_settings / "ssh_config.d/70-open.conf", owner, 0)
+    sessions.kill_all()
     for command in (["ssh", "-G", ssh_host], [f"{small}/bin/_debug_exec", "ssh", "-G", ssh_host]):
         done = user.run(*command, check=False)
         assert done.returncode != 0 and "Bad owner or permissions" in done.stderr
