@@ -21,8 +21,9 @@ Settings where_not_set(const Environment& variables, const Settings& wanted) {
 }
 
 Status make_own_directory(const std::string& path) {
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-        return fail_errno("cannot create a directory for caches", path);
+    const bool made = mkdir(path.c_str(), 0700) == 0;
+    if (made) chmod(path.c_str(), 0700); // whatever the umask is
+    if (!made && errno != EEXIST) return fail_errno("cannot create a directory for caches", path);
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
         (info.st_mode & 0022U) != 0)
@@ -104,7 +105,11 @@ Result<Caches> make_caches(const Environment& variables, const Site& site,
             continue;
         }
         const auto directory = own + "/" + subdirectory;
-        TRY(make_own_directory(directory));
+        if (auto made = make_own_directory(directory); !made) {
+            if (is_ours) return fail(std::move(made.error()));
+            caches.refused.push_back(std::move(made.error()));
+            continue;
+        }
         if (given != directory) caches.settings.emplace_back(name, directory);
     }
     return caches;

@@ -41,11 +41,11 @@ Settings site_settings(const Environment& variables, const Site& site);
 
 struct Caches {
     Settings settings;          ///< variables that are unset, or name an unusable directory
-    std::vector<Error> refused; ///< why earlier `parents` were not used
+    std::vector<Error> refused; ///< why earlier `parents`, and directories for single caches, were not used
 };
 /// Creates the site's cache directories on this node's storage: in the first of `parents` that has, or can be
-/// given, a directory of this user's own. If there is none, programs keep their default caches; but fails if
-/// a variable names such a directory that belongs to somebody else on this node.
+/// given, a directory of this user's own. Where that is not possible, programs keep their default caches; but
+/// fails if a variable names such a directory that belongs to somebody else on this node.
 Result<Caches> make_caches(const Environment& variables, const Site& site,
                            std::span<const std::string> parents, unsigned user);
 

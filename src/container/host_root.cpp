@@ -55,10 +55,15 @@ bool is_there(const fs::path& directory, const Entry& entry) {
     return lstat((directory / entry.name).c_str(), &info) == 0;
 }
 
+/// Whatever the umask is.
+bool make_directory(const fs::path& path) {
+    return mkdir(path.c_str(), 0755) == 0 && chmod(path.c_str(), 0755) == 0;
+}
+
 bool make_entry(const fs::path& directory, const Entry& entry) {
     const auto path = directory / entry.name;
     if (entry.type == 'l') return symlink(entry.target.c_str(), path.c_str()) == 0;
-    if (entry.type == 'd') return mkdir(path.c_str(), 0755) == 0;
+    if (entry.type == 'd') return make_directory(path);
     return mknod(path.c_str(), S_IFREG | 0644, 0) == 0;
 }
 
@@ -68,7 +73,7 @@ Status complete(const fs::path& directory, const std::vector<Entry>& entries) {
     const auto cannot = [](const fs::path& path) {
         return fail_errno("cannot create a root directory for the container runtime", path.string());
     };
-    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return cannot(directory);
+    if (!make_directory(directory) && errno != EEXIST) return cannot(directory);
     for (const auto& entry : entries)
         if (!is_there(directory, entry) && !make_entry(directory, entry))
             return cannot(directory / entry.name);

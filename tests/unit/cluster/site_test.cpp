@@ -2,6 +2,7 @@
 #include "cluster/site.h"
 #include "good.h"
 #include "temporary.h"
+#include "users.h"
 
 #include <array>
 #include <fstream>
@@ -98,6 +99,41 @@ TEST(Caches, AreOfTheUserAlone) {
         ASSERT_EQ(stat(path.c_str(), &info), 0) << path;
         EXPECT_EQ(info.st_mode & 0777U, 0700U) << name;
     }
+}
+
+TEST(Caches, AreUsableWhateverTheUmaskIs) {
+    const test::TemporaryDirectory directory;
+    const std::array parents = {directory.path().string()};
+    const auto site = find_site("lumi", {}).value();
+    EXPECT_EQ(test::in_process([&] {
+                  umask(0777);
+                  const auto caches = make_caches({}, site, parents, 1000);
+                  return std::to_string(caches && caches->refused.empty() ? caches->settings.size() : 0);
+              }),
+              std::to_string(site.caches.size()));
+    for (const auto& [name, subdirectory] : site.caches) {
+        struct stat info {};
+        ASSERT_EQ(stat((directory / "containerize-cache-1000" / subdirectory).c_str(), &info), 0);
+        EXPECT_EQ(info.st_mode & 0777U, 0700U) << name;
+    }
+}
+
+// A warning, since programs work without it.
+TEST(Caches, OneThatCannotBeMadeIsLeftOut) {
+    const test::TemporaryDirectory directory;
+    const std::array parents = {directory.path().string()};
+    const auto site = find_site("lumi", {}).value();
+    const auto& [name, subdirectory] = site.caches.front();
+    const auto own = directory / "containerize-cache-1000";
+    ASSERT_TRUE(make_caches({}, site, parents, 1000));
+    std::filesystem::remove(own / subdirectory);
+    std::ofstream(own / subdirectory) << "a file";
+    const auto caches = make_caches({}, site, parents, 1000).value();
+    ASSERT_EQ(caches.refused.size(), 1U);
+    EXPECT_EQ(caches.refused.front().where, (own / subdirectory).string());
+    EXPECT_EQ(caches.settings.size(), site.caches.size() - 1);
+    // Named by a job script, it would be used nevertheless.
+    EXPECT_FALSE(make_caches({{name, (own / subdirectory).string()}}, site, parents, 1000));
 }
 
 // Another user may have created it and put files in it that would be loaded.
