@@ -17,8 +17,8 @@ struct Scheduler {
 };
 
 // salloc sets SLURM_JOB_ID even in a shell on the login node; SLURMD_NODENAME comes from the compute node's
-// daemon. Grid Engine's JOB_ID alone is too common a name. Control groups of Slurm and LSF are read in
-// launch/batch_job.cpp.
+// daemon. Grid Engine's JOB_ID alone is too common a name. HTCondor gives each job a directory, but no
+// variable with its id. Control groups of Slurm and LSF are read in launch/batch_job.cpp.
 inline constexpr auto schedulers = std::to_array<Scheduler>({
     {.name = "slurm",
      .variables = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
@@ -30,6 +30,8 @@ inline constexpr auto schedulers = std::to_array<Scheduler>({
     {.name = "ge", .variables = {"JOB_ID", "SGE_TASK_ID"}, .on_nodes = "SGE_TASK_ID", .cgroups = {"/UGE/"}},
     {.name = "flux", .variables = {"FLUX_JOB_ID"}},
     {.name = "oar", .variables = {"OAR_JOB_ID"}, .cgroups = {"/oar/"}},
+    {.name = "pjm", .variables = {"PJM_JOBID", "PJM_BULKNUM"}},
+    {.name = "condor", .variables = {"_CONDOR_SCRATCH_DIR"}},
 });
 
 } // namespace containerize

@@ -2,6 +2,7 @@
 
 #include "core/schedulers.h"
 #include "core/variables.h"
+#include "launch/root_key.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,7 @@ std::string_view leading_word(std::string_view text) {
 
 /// Makes a job's id, such as "123[4].server", fit for a file name.
 std::string as_word(std::string_view text) {
-    std::string word(text.substr(0, longest_word));
+    std::string word = text.size() > longest_word ? short_hash(text) : std::string(text);
     for (auto& c : word)
         if (!is_letter_or_digit(c) && c != '.') c = '_';
     return word;
@@ -93,6 +94,20 @@ std::string job_of_environment() {
     return all;
 }
 
+/// The innermost service of systemd, which kills all that a service has started when that stops. The user's
+/// own systemd is none of these: it runs as long as the user is logged in.
+std::string service_of_cgroups(std::string_view cgroups) {
+    static constexpr std::string_view suffix = ".service";
+    std::string_view service;
+    for (std::size_t at = 0; at < cgroups.size(); ++at) {
+        const auto part = part_at(cgroups.substr(at));
+        if (part.ends_with(suffix) && !part.starts_with("user@"))
+            service = part.substr(0, part.size() - suffix.size());
+        at += part.size();
+    }
+    return service.empty() ? std::string() : "service-" + as_word(service);
+}
+
 } // namespace
 
 std::string own_cgroups() {
@@ -115,7 +130,8 @@ std::string job_of_this_process(std::string_view cgroups) {
     // Cgroups first, since they cannot be lost: scripts that start another MPI in a step unset Slurm's
     // variables.
     auto job = job_of_cgroups(cgroups);
-    return job.empty() ? job_of_environment() : job;
+    if (job.empty()) job = job_of_environment();
+    return job.empty() ? service_of_cgroups(cgroups) : job;
 }
 
 std::string login_of_cgroups(std::string_view cgroups) {

@@ -65,7 +65,7 @@ bool cover(const std::string& mount_point) {
 }
 
 /// Waits until all have closed the other end of a pipe. Signals wait, too: the server may be waiting for a
-/// filesystem, perhaps for ever, and no handler must tell a launcher meanwhile that its session goes on.
+/// filesystem, perhaps for ever, and no handler must give signs of life meanwhile.
 void wait_for_close(const Fd& pipe) {
     sigset_t all, before;
     sigfillset(&all);

@@ -46,8 +46,10 @@ TEST(Job, IsCutToWhatAFileNameTakes) {
 
 TEST(Job, IsReadFromTheEnvironmentWhereNoGroupTells) {
     const std::vector<std::pair<const char*, const char*>> variables = {
-        {"SLURM_JOB_ID", "slurm-7.."}, {"PBS_JOBID", "pbs-7"},    {"LSB_JOBID", "lsf-7."},
-        {"JOB_ID", "ge-7."},           {"FLUX_JOB_ID", "flux-7"}, {"OAR_JOB_ID", "oar-7"}};
+        {"SLURM_JOB_ID", "slurm-7.."}, {"PBS_JOBID", "pbs-7"},
+        {"LSB_JOBID", "lsf-7."},       {"JOB_ID", "ge-7."},
+        {"FLUX_JOB_ID", "flux-7"},     {"OAR_JOB_ID", "oar-7"},
+        {"PJM_JOBID", "pjm-7."},       {"_CONDOR_SCRATCH_DIR", "condor-7"}};
     for (const auto& [name, job] : variables)
         unsetenv(name);
     EXPECT_EQ(job_of_this_process("0::/\n"), "");
@@ -62,6 +64,27 @@ TEST(Job, IsReadFromTheEnvironmentWhereNoGroupTells) {
     EXPECT_EQ(job_of_this_process(""), "pbs-.._7-flux-8");
     unsetenv("PBS_JOBID");
     unsetenv("FLUX_JOB_ID");
+}
+
+TEST(Job, LongIdsThatDifferAtTheirEndDiffer) {
+    const std::string start = "0::/pbspro/" + std::string(100, '1');
+    EXPECT_NE(job_of_cgroups(start + "2"), job_of_cgroups(start + "3"));
+}
+
+TEST(Job, AServiceOfSystemdCountsWhereThereIsNoJob) {
+    EXPECT_EQ(job_of_this_process("0::/system.slice/jupyter-me.service\n"), "service-jupyter_me");
+    EXPECT_EQ(job_of_this_process("12:pids:/\n1:name=systemd:/system.slice/a@b.service\n0::/\n"),
+              "service-a_b");
+    EXPECT_EQ(
+        job_of_this_process("0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service/sub\n"),
+        "service-x");
+    for (const char* groups : {"0::/\n", "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n",
+                               "0::/user.slice/user-1000.slice/session-2.scope\n", "0::/.service\n"})
+        EXPECT_EQ(job_of_this_process(groups), "") << groups;
+    EXPECT_EQ(job_of_this_process("0::/pbs_jobs.service/jobid/12.server\n"), "pbs-12.server");
+    setenv("PBS_JOBID", "7", 1);
+    EXPECT_EQ(job_of_this_process("0::/system.slice/pbs.service\n"), "pbs-7");
+    unsetenv("PBS_JOBID");
 }
 
 TEST(Job, LoginsAreLogindsScopes) {

@@ -64,6 +64,12 @@ TEST(SessionKey, TheLoginChangesOnlyTheNameThatIsForLogins) {
     EXPECT_EQ(session_names(identity).of_login, "");
 }
 
+TEST(SessionKey, HasTheVersionOfThePlan) {
+    const auto start = "v" + std::to_string(session_format) + "-";
+    EXPECT_TRUE(session_names(some_identity()).shared.starts_with(start));
+    EXPECT_TRUE(session_names(some_identity()).of_login.starts_with(start));
+}
+
 TEST(SessionKey, TellsTheRoot) {
     const auto names = session_names(some_identity());
     EXPECT_EQ(root_in_name(names.shared), "0123456789abcdef");
@@ -121,7 +127,7 @@ TEST(SessionKey, HardLimitsCountAndSoftOnesDoNot) {
 
 TEST(SessionKey, OwnIdentityFollowsTheEnvironment) {
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID", "OAR_JOB_ID",
-                             "CONTAINERIZE_ENGINE"})
+                             "PJM_JOBID", "_CONDOR_SCRATCH_DIR", "CONTAINERIZE_ENGINE"})
         unsetenv(name);
     const auto usual = own_identity({});
     EXPECT_GT(usual.mount_namespace, 0U);
