@@ -16,6 +16,8 @@
 namespace containerize::image {
 
 inline constexpr std::size_t metadata_block_size = 8192;
+/// Bytes of a directory's listing, which takes a few times as much memory: more than a million names.
+inline constexpr std::uint32_t largest_listing = 32U << 20U;
 /// Limit for one table: 2 GiB after decompression, enough for twenty million files.
 inline constexpr std::size_t most_metadata_blocks = std::size_t{1} << 18U;
 /// Limit for all tables of an image together, in bytes as stored.

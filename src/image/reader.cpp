@@ -29,6 +29,8 @@ constexpr std::size_t most_xattr_names = 64U << 10U;
 constexpr std::size_t most_xattr_values = 1U << 20U;
 /// Limit for fragments and for sets of extended attributes: enough for half a terabyte, or for as many files.
 constexpr std::size_t most_entries = std::size_t{1} << 22U;
+/// A terabyte, with the usual size of blocks.
+constexpr std::uint64_t most_blocks_of_file = std::uint64_t{1} << 23U;
 /// Flag: the value is stored elsewhere, at a position that is here instead.
 constexpr std::uint16_t xattr_value_elsewhere = 0x100;
 constexpr std::string_view xattr_namespaces[] = {"user.", "trusted.", "security."};
@@ -369,6 +371,7 @@ std::expected<Inode, int> Reader::inode(Reference reference) const {
 std::expected<Directory, int> Reader::parse_directory(const Inode& inode) const {
     Directory directory;
     if (inode.listing_size == 0) return directory;
+    if (inode.listing_size > largest_listing) return std::unexpected(EIO);
     auto cursor = TRY(listings_->at(inode.listing_block, inode.listing_offset));
     for (std::uint64_t done = 0; done < inode.listing_size;) {
         const auto header = TRY(cursor.read<sqfs_dir_header_t>());
@@ -443,8 +446,7 @@ LoadingCache<Reader::FileMap>::Loaded Reader::file_map(Reference reference) {
         Inode inode;
         auto cursor = TRY(inode_at(reference, inode));
         const std::uint64_t count = block_count(inode);
-        // An inode that claims more blocks than the image can have must not make us allocate memory for them.
-        if (count > source_.size()) return std::unexpected(EIO);
+        if (count > most_blocks_of_file) return std::unexpected(EIO);
         auto map = std::make_shared<FileMap>();
         std::uint64_t start = inode.data_start;
         for (std::uint64_t i = 0; i < count; ++i) {

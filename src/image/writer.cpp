@@ -1,5 +1,6 @@
 #include "image/writer.h"
 
+#include "image/metadata.h"
 #include "image/squashfs_objects.h"
 
 #include <algorithm>
@@ -131,7 +132,7 @@ struct Writer::State {
     void number(Node& directory);
     Status write_inode(EntryInode& inode);
     Status write_file_inodes(Node& directory);
-    Status write_directories(Node& directory, std::uint32_t parent);
+    Status write_directories(Node& directory, const std::string& location, std::uint32_t parent);
     Status write_tables();
 };
 
@@ -461,12 +462,12 @@ Status Writer::State::write_file_inodes(Node& directory) {
 }
 
 // Children come before parents, whose listings name inodes by position.
-Status Writer::State::write_directories(Node& directory, std::uint32_t parent) {
+Status Writer::State::write_directories(Node& directory, const std::string& location, std::uint32_t parent) {
     std::uint32_t subdirectories = 0;
     for (auto& [name, child] : directory.children) {
         if (!child->is_directory()) continue;
         ++subdirectories;
-        TRY(write_directories(*child, directory.inode->number));
+        TRY(write_directories(*child, location + "/" + name, directory.inode->number));
     }
     TRY(check(sqfs_dir_writer_begin(listings.get(), 0)));
     for (auto& [name, child] : directory.children) {
@@ -480,10 +481,16 @@ Status Writer::State::write_directories(Node& directory, std::uint32_t parent) {
         std::exchange(inode.raw, sqfs_dir_writer_create_inode(listings.get(), 0, inode.xattrs, parent)));
     if (inode.raw == nullptr) return failed(SQFS_ERROR_ALLOC);
     const std::uint32_t links = subdirectories + 2;
-    if (inode.raw->base.type == SQFS_INODE_DIR)
+    if (inode.raw->base.type == SQFS_INODE_DIR) {
         inode.raw->data.dir.nlink = links;
-    else
+    } else {
         inode.raw->data.dir_ext.nlink = links;
+        if (inode.raw->data.dir_ext.size > largest_listing)
+            return fail({.what = "a directory has too many files",
+                         .why = "its names take more than " + std::to_string(largest_listing >> 20U) + " MiB",
+                         .where = location.empty() ? "/" : location,
+                         .hint = "Distribute the files over several directories."});
+    }
     return write_inode(inode);
 }
 
@@ -504,7 +511,7 @@ Status Writer::State::write_tables() {
 
     super.inode_table_start = file->size();
     TRY(write_file_inodes(root));
-    TRY(write_directories(root, next_number));
+    TRY(write_directories(root, {}, next_number));
     super.root_inode_ref = root.inode->reference;
     super.inode_count = next_number - 1;
     TRY(check(sqfs_meta_writer_flush(inode_table.get())));

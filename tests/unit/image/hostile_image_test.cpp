@@ -22,8 +22,10 @@ namespace {
 
 using test::add_directory;
 using test::add_file;
+using test::add_inode;
 using test::append;
 using test::next_inode;
+using test::SquashfsEntry;
 using test::SquashfsImage;
 using test::TemporaryDirectory;
 
@@ -223,6 +225,55 @@ TEST_F(HostileImage, NamesOfExtendedAttributesAreBounded) {
     layers = open(set_of(17));
     ASSERT_TRUE(layers) << to_string(layers.error());
     EXPECT_EQ((*layers)->xattrs((*layers)->root()).error(), EIO);
+}
+
+// A small image: its tables consist of names that hardly differ, and of holes.
+TEST_F(HostileImage, ListingsAreBounded) {
+    SquashfsImage image;
+    image.compress_tables = true;
+    std::vector<SquashfsEntry> entries;
+    const auto listing_size = [&entries] { return entries.size() * (sizeof(sqfs_dir_header_t) + 8 + 255); };
+    const auto add_entry = [&entries] {
+        const auto number = std::to_string(10'000'000 + entries.size());
+        entries.push_back({std::string(255 - number.size(), 'n') + number, 0, SQFS_INODE_DIR});
+    };
+    while (listing_size() < largest_listing)
+        add_entry();
+    image.root = add_directory(image, entries);
+    auto layers = open(image);
+    ASSERT_TRUE(layers) << to_string(layers.error());
+    EXPECT_EQ((*layers)->find("any").error(), EIO);
+
+    entries.resize(entries.size() - 1);
+    image.inodes.clear();
+    image.listings.clear();
+    image.root = add_directory(image, entries);
+    layers = open(image);
+    ASSERT_TRUE(layers) << to_string(layers.error());
+    EXPECT_TRUE((*layers)->find(entries.front().name));
+}
+
+TEST_F(HostileImage, BlocksOfAFileAreBounded) {
+    constexpr std::uint64_t most = 1U << 23U;
+    const auto with_blocks = [](std::uint64_t count) {
+        SquashfsImage image;
+        image.compress_tables = true;
+        image.root = add_directory(
+            image, {{"holes", sizeof(sqfs_inode_t) + sizeof(sqfs_inode_dir_ext_t), SQFS_INODE_FILE}});
+        sqfs_inode_file_ext_t file{};
+        file.file_size = count << image.block_log;
+        file.fragment_idx = Inode::no_fragment;
+        file.xattr_idx = Inode::no_xattrs;
+        add_inode(image, SQFS_INODE_EXT_FILE, file);
+        image.inodes.append(count * sizeof(std::uint32_t), '\0');
+        return image;
+    };
+    auto layers = open(with_blocks(most));
+    ASSERT_TRUE(layers) << to_string(layers.error());
+    EXPECT_EQ(read_file_of(**layers, "holes")->size(), 1U << 20U);
+    layers = open(with_blocks(most + 1));
+    ASSERT_TRUE(layers) << to_string(layers.error());
+    EXPECT_EQ(read_file_of(**layers, "holes"), std::unexpected(EIO));
 }
 
 // Values are not needed to know whether there are attributes to show.

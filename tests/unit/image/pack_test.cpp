@@ -3,6 +3,7 @@
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "image/metadata.h"
 #include "image/writer.h"
 #include "util/process.h"
 
@@ -371,6 +372,19 @@ TEST(Pack, RefusesWhatItCannotPack) {
     EXPECT_EQ(to_string(write_tree(directory / "tree", file, {}, 0).error()),
               file.string() + ": cannot create the image: File exists");
     EXPECT_EQ(content_of(file), "x");
+}
+
+// The reader would refuse it.
+TEST(Pack, ADirectoryOfMoreNamesThanCanBeListedIsRefused) {
+    const TemporaryDirectory directory;
+    auto writer = test::good(Writer::create(directory / "image", {}));
+    for (std::size_t bytes = 0; bytes <= largest_listing; bytes += 255) {
+        const auto number = std::to_string(bytes);
+        ASSERT_TRUE(writer.add_directory("full/" + std::string(255 - number.size(), 'n') + number, {}));
+    }
+    const auto refused = test::error_of(writer.finish());
+    EXPECT_EQ(refused.where, "/full");
+    EXPECT_EQ(refused.what, "a directory has too many files");
 }
 
 TEST(Pack, TheWriterRefusesEndlessPathsAndHalfFiles) {
