@@ -163,7 +163,7 @@ Call understand_call(char** argv) {
 // for us.
 void touch(const std::string& file) {
     const Fd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    std::array<char, 65536> buffer;
+    std::array<char, 4096> buffer; // the stack may be small
     while (opened && read(opened.get(), buffer.data(), buffer.size()) > 0) {
     }
 }

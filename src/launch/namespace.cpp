@@ -139,7 +139,8 @@ bool ProcessNamespaces::in_pid_namespace(ino_t number) const {
 }
 
 bool ProcessNamespaces::may_be_in_pid_namespace(ino_t number) const {
-    return in_pid_namespace(number) || pid_namespace_by_descriptor() == 0;
+    return in_pid_namespace(number) ||
+           (process_ ? pid_namespace_by_descriptor() : number_of_pid_namespace(pid_)) == 0;
 }
 
 // /proc may be that of another pid namespace, with other pids; fdinfo then has the process's pid there. Read

@@ -28,8 +28,8 @@ struct SessionIdentity {
 /// The identity of the calling process, whose programs need `root`.
 SessionIdentity own_identity(const std::string& root);
 
-/// The hard limits, the niceness and the policy of scheduling that would bind a session's namespaces or
-/// servers; empty if there are none.
+/// The hard limits, the niceness and the scheduling policy that would bind a session's namespaces or servers;
+/// empty if there are none.
 std::string binding_limits();
 
 struct SessionNames {

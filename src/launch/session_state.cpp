@@ -39,7 +39,10 @@ Fd open_own_directory(const std::string& path) {
     return directory && has_usable_filesystem(directory) ? std::move(directory) : Fd();
 }
 
-constexpr mode_t owner_only = 0700;
+/// Gives a new directory its mode, whatever the umask is.
+void make_private(const std::string& path) {
+    fchmodat(AT_FDCWD, path.c_str(), S_IRWXU, AT_SYMLINK_NOFOLLOW);
+}
 
 /// Tries places one after the other, and records why each was rejected.
 class StateSearch {
@@ -48,14 +51,12 @@ public:
     bool try_path(const std::string& path) {
         found_ = {.fd = open_own_directory(path), .path = path};
         if (found_.fd) return true;
-        const bool made = mkdir(path.c_str(), owner_only) == 0;
+        const bool made = mkdir(path.c_str(), S_IRWXU) == 0;
         std::string why =
             "it belongs to another user, its mode is not 0700, or its filesystem is read-only or a network's";
-        if (made || errno == EEXIST) // another rank may have been faster
-            found_.fd = open_own_directory(path);
-        else
-            why = std::strerror(errno);
-        if (made && found_.fd) fchmod(found_.fd.get(), owner_only); // whatever the umask is
+        if (!made && errno != EEXIST) why = std::strerror(errno);
+        if (made) make_private(path);
+        found_.fd = open_own_directory(path); // another rank may have been faster
         if (found_.fd) return true;
         if (made) rmdir(path.c_str());
         reasons_ += (reasons_.empty() ? "" : "; ") + path + ": " + why;
@@ -79,10 +80,10 @@ private:
         if (take_first(parent, start)) return true;
         std::string made = start + "XXXXXX";
         if (mkdtemp(made.data()) == nullptr) return false;
+        make_private(made);
         // Two processes may have made one each: both then take the first.
         const bool found = take_first(parent, start);
         if (found_.path != made) rmdir(made.c_str());
-        if (found && found_.path == made) fchmod(found_.fd.get(), owner_only);
         return found;
     }
 
@@ -171,7 +172,8 @@ bool may_be_ours(const StateDirectory& state, const std::string& name) {
     if (!lock) return false;
     const auto supervisor = supervisor_of(lock.get());
     return supervisor.may_live && supervisor.pid != 0 &&
-           ProcessNamespaces::of(supervisor.pid).may_be_in_pid_namespace(own_identity({}).pid_namespace);
+           ProcessNamespaces::of(supervisor.pid).may_be_in_pid_namespace(own_identity({}).pid_namespace) &&
+           supervisor_of(lock.get()).may_live; // it may have died meanwhile
 }
 
 namespace {
