@@ -171,8 +171,12 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    for (const auto& line : requirements.read.lines) // remember them now: their variables have been expanded
+    for (const auto& line :
+         requirements.read.lines) { // remember them now: their variables have been expanded
         remember_secrets_in(line.text);
+        for (const auto& [name, value] : line.variables)
+            remember_variable(name, value);
+    }
     TRY(choose(requirements.read));
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);

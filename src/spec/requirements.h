@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace containerize::spec {
@@ -18,6 +19,9 @@ struct RequirementLine {
     std::size_t number = 0; ///< first line, counted from 1
     std::string text;
     std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
+    std::string written = {}; ///< `text` with the names of variables, for what is shown or kept
+    /// Variables that may hold a secret: in URLs, which often contain tokens, and in settings of builds.
+    std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
 struct Requirements {
