@@ -127,7 +127,11 @@ std::string requirement_line(const pip::Distribution& distribution) {
 }
 
 bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known) {
-    if (line.substr(0, line.find(" --hash=")) != requirement_line(installed)) return false;
+    const auto expected = requirement_line(installed);
+    // Some locks have only the URL of a package.
+    const bool fits =
+        is_url(line) ? expected.ends_with(" @ " + line) : line.substr(0, line.find(" --hash=")) == expected;
+    if (!fits) return false;
     const auto wanted = hashes_of(line);
     if (wanted.empty()) return true;
     const auto found = known.find(pin_of(installed));

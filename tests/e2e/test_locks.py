@@ -12,6 +12,7 @@ import threading
 import pytest
 from conftest import SOURCE
 from test_conda import Builder, Server, image_of, python
+from test_secrets import wheel as made_wheel
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -166,6 +167,21 @@ def test_a_lock_beside_more_requirements(build, user):
     build(pixi_lock(build, records, [locked_wheel(build, "requests")]), "-r", str(more))
     assert distributions(build) == {"requests==2.31.0", "idna==3.7"}
     assert [one["name"] for one in lock_of(build)["pip_packages"]] == ["idna", "requests"]
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_requirements_beside_a_lock_do_not_change_it(build, user, uv, installer):
+    lock = pixi_lock(build, only(build, "python"), [locked_wheel(build, "idna")])
+    words = ["--installer", installer, "-r"]
+    made_wheel(build.work / "links", "idna")
+    more = user.write(build.work / "more.txt", f"--find-links {build.work}/links\nidna==1.0\n")
+    assert "idna==1.0" in build.refused(lock, *words, more, code=1, env=uv)
+    if installer == "pip":
+        return  # it keeps a package of the same version
+    other = shutil.copy(wheel(build, "idna"), build.work / "links")
+    user.write(more, f"idna @ file://{other}\n")
+    error = build.refused(lock, *words, more, code=1, env=uv)
+    assert f"{more}: these requirements change packages of the lock:\n- idna: the lock has 3.7 from file://{wheel(build, 'idna')}, and 3.7 from file://{other} is installed\n" in error
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])

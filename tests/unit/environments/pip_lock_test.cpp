@@ -56,6 +56,10 @@ TEST(PipLock, WhatIsInstalledFitsALineIfItsChecksumIsKnownToFit) {
     EXPECT_FALSE(fits(line + a, {{"six==1.16", a + b}})) << "which of the two was installed?";
     EXPECT_FALSE(fits(line + a, {{"six==1.16", b}}));
     EXPECT_FALSE(fits(line + a, {})) << "nobody knows";
+    auto archive = from("https://h/w.zip");
+    archive.sha256 = "bb";
+    EXPECT_TRUE(fits_line(distribution("w", archive), "https://h/w.zip#sha256=bb", {})) << "without its name";
+    EXPECT_FALSE(fits_line(distribution("w", archive), "https://h/w.zip#sha256=cc", {}));
 }
 
 TEST(PipLock, HasTheChecksumsThatAreKnown) {
