@@ -26,15 +26,20 @@ Result<std::optional<std::uint32_t>> source_date_epoch() {
     return fail_input("invalid SOURCE_DATE_EPOCH", {}, text, "Unset it, or set it to seconds since 1970.");
 }
 
-/// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see
-/// packages outside the environment.
+/// Removes variables that would make byte-code depend on the user or place it elsewhere, let Python see
+/// packages outside the environment, make pip or uv install elsewhere or nothing, or keep uv from verifying
+/// checksums and recording where packages came from.
 Environment clean_environment() {
     Environment environment = current_environment();
-    for (const char* name :
-         {"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONOPTIMIZE", "PYTHONPYCACHEPREFIX",
-          "PYTHONINSPECT", "PYTHONWARNINGS", "PYTHONDEBUG", "PYTHONVERBOSE", "PYTHONEXECUTABLE",
-          "PYTHONPLATLIBDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX",
-          "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON"})
+    for (const char* name : {"PYTHONHOME",           "PYTHONPATH",          "PYTHONSTARTUP",
+                             "PYTHONOPTIMIZE",       "PYTHONPYCACHEPREFIX", "PYTHONINSPECT",
+                             "PYTHONWARNINGS",       "PYTHONDEBUG",         "PYTHONVERBOSE",
+                             "PYTHONEXECUTABLE",     "PYTHONPLATLIBDIR",    "VIRTUAL_ENV",
+                             "CONDA_PREFIX",         "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX",
+                             "PIP_TARGET",           "PIP_PREFIX",          "PIP_ROOT",
+                             "PIP_PYTHON",           "PIP_DRY_RUN",         "UV_PYTHON",
+                             "UV_SYSTEM_PYTHON",     "UV_PROJECT",          "UV_WORKING_DIR",
+                             "UV_WORKING_DIRECTORY", "UV_NO_VERIFY_HASHES", "UV_NO_INSTALLER_METADATA"})
         environment.erase(name);
     environment["PYTHONNOUSERSITE"] = "1";
     environment["PYTHONHASHSEED"] = "0";

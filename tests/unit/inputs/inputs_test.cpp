@@ -17,8 +17,9 @@ using test::TemporaryDirectory;
 using Texts = std::vector<std::string>;
 
 /// What is read is the environment at the start of the process.
-[[maybe_unused]] const bool prepared =
-    setenv("PIP_TARGET", "/elsewhere", 1) == 0 && setenv("CONDA_CHANNELS", "mine", 1) == 0;
+[[maybe_unused]] const bool prepared = setenv("PIP_TARGET", "/elsewhere", 1) == 0 &&
+                                       setenv("UV_NO_VERIFY_HASHES", "1", 1) == 0 &&
+                                       setenv("CONDA_CHANNELS", "mine", 1) == 0;
 
 Texts texts_of(const auto& located) {
     Texts texts;
@@ -74,6 +75,7 @@ TEST_F(InputsTest, OfARequirementsFile) {
     EXPECT_EQ(inputs.interpreter.major, 3);
     EXPECT_EQ(inputs.working_directory, fs::current_path());
     EXPECT_FALSE(inputs.environment.contains("PIP_TARGET"));
+    EXPECT_FALSE(inputs.environment.contains("UV_NO_VERIFY_HASHES"));
     EXPECT_EQ(inputs.environment.at("PYTHONNOUSERSITE"), "1");
 }
 
