@@ -96,7 +96,8 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     remember(locked);
     auto contents = TRY(read_contents(context_.root(), python_name));
     auto before = std::move(contents.of_pip);
-    if (present == Present::goes && locked.of_pip) before.clear();
+    if (present == Present::goes && locked.of_pip)
+        std::erase_if(before, [&](const auto& one) { return !context_.options.uv || one.name != "uv"; });
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         Stage stage(pip_stage);
@@ -194,6 +195,10 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
         if (std::ranges::find(options_, option) == options_.end()) options_.push_back(std::move(option));
     for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
         checksums_[pin] = std::move(checksum);
+    if (installers_.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
+        log::warn(
+            "This environment's pip is older than 22.2 and does not report checksums. The lock file contains "
+            "versions, but no checksums. Request pip>=22.2, or install with uv.");
     if (installers_.name() != "uv") return {};
     auto contents = TRY(read_contents(context_.root(), python_name));
     std::string pins;

@@ -296,6 +296,27 @@ def test_updates_keep_what_the_lock_knows(build, user):
     assert lock_of(build)["pip"] == first["pip"]
 
 
+def test_an_update_to_a_lock_brings_uv(build, user):
+    build(build.spec(["python", "pip"], more="  - pip:\n    - idna==3.7\n"))
+    lock = user.write(build.work / "own.lock", json.dumps(lock_of(build)))
+    user.run(build.tool, "update", build.prefix, "--uv", lock, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    assert {one.split("==")[0] for one in distributions(build)} >= {"uv", "idna"}
+    assert build.run("uv", "--version").stdout.startswith("uv ")
+
+
+def test_an_old_pip_gives_a_lock_without_checksums(build, user):
+    """It cannot say what it installed. The warning comes once."""
+    build(build.spec(["python", "pip"]))
+
+    def update(*words):
+        return user.run(build.tool, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stderr
+
+    update("--", "pip", "install", "-q", "pip==22.1.2")
+    files = [user.write(build.work / f"{name}.txt", f"{name}\n") for name in ("idna==3.7", "certifi==2024.2.2")]
+    said = update("--installer", "pip", "-r", files[0], "-r", files[1])
+    assert said.count("pip is older than 22.2") == 1 and "idna==3.7" in lock_of(build)["pip"]
+
+
 def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):
     """`update` checks them as `new` does, and reinstalls packages whose checksum is unknown."""
     build(build.spec(["python", "pip", "where"], more="  - pip:\n    - six==1.16.0\n"))
