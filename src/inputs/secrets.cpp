@@ -19,7 +19,6 @@ namespace {
 
 /// Configuration files are smaller than this.
 constexpr std::uint64_t largest_file = 1U << 20U;
-constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 
 void remember_file(const fs::path& file, void (*remember)(std::string_view) = remember_secrets_in) {
     if (!quiet::is_regular_file(file)) return;
@@ -136,11 +135,9 @@ void remember_configured_secrets(const Environment& environment) {
 }
 
 void remember_secrets_of(const Inputs& inputs) {
-    for (const auto& file : inputs.files) {
-        const auto content = read_file(file, largest_input);
-        if (!content) continue; // reported by whoever needs the file
-        const auto text = decode(*content, file);
-        remember_secrets_in(text ? *text : *content);
+    for (const auto& input : inputs.kept) {
+        const auto text = decode(input.content, input.file);
+        remember_secrets_in(text ? *text : input.content);
     }
 }
 

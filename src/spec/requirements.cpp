@@ -313,11 +313,12 @@ Result<Requirements> read_requirements(const fs::path& file, const fs::path& wor
     return std::move(reader.result);
 }
 
-Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
+Result<std::vector<fs::path>> check_requirements(const std::vector<Located>& lines,
+                                                 const fs::path& directory) {
     RequirementsFileReader reader(directory);
     for (const auto& line : lines)
         TRY(reader.check_foreign(line));
-    return {};
+    return std::move(reader.result.files);
 }
 
 } // namespace containerize::spec

@@ -39,7 +39,8 @@ Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
 
 /// Checks lines of another file, such as those below `pip:` in an environment file, like read_requirements().
-/// Local paths are relative to `directory`.
-Status check_requirements(const std::vector<Located>& lines, const std::filesystem::path& directory);
+/// Local paths are relative to `directory`. Returns the files that the lines include.
+Result<std::vector<std::filesystem::path>> check_requirements(const std::vector<Located>& lines,
+                                                              const std::filesystem::path& directory);
 
 } // namespace containerize::spec
