@@ -313,7 +313,7 @@ private:
         if (previous_ != nullptr)
             previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / "containerize.lock";
         auto kept = TRY(prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
-                                             {.inputs = context_.inputs.files,
+                                             {.inputs = context_.inputs.kept,
                                               .packages = packages_,
                                               .lock = builder_.lock(),
                                               .previous_lock = previous_lock,

@@ -6,6 +6,7 @@
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
 #include "pip/git_logins.h"
+#include "pip/pip_configuration.h"
 #include "util/log.h"
 #include "util/redact.h"
 
@@ -69,7 +70,9 @@ Status Installers::prepare() {
     const auto ask = [&](const std::vector<std::string>& question) {
         auto argv = pip::pip_command(target_);
         argv.insert(argv.end(), question.begin(), question.end());
-        return capture(context_.inside(std::move(argv)));
+        auto command = context_.inside(std::move(argv));
+        command.environment = target_.environment;
+        return capture(command);
     };
     auto version = ask({"--version"});
     if (version && !version->ok()) {
@@ -83,8 +86,12 @@ Status Installers::prepare() {
     if (!version) return fail(std::move(version.error()));
     writes_report_ = writes_reports(version->output);
     auto configuration = TRY(ask({"config", "list"}));
+    remember_secrets_in(configuration.output);
+    if (const auto settings = pip::settings_of_install(configuration.output); pip::misdirect(settings)) {
+        pip::pass_without_misdirecting(settings, target_.environment);
+        configuration = TRY(ask({"config", "list"}));
+    }
     configuration_ = std::move(configuration.output);
-    remember_secrets_in(configuration_);
     return {};
 }
 
@@ -171,8 +178,12 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    for (const auto& line : requirements.read.lines) // remember them now: their variables have been expanded
+    for (const auto& line :
+         requirements.read.lines) { // remember them now: their variables have been expanded
         remember_secrets_in(line.text);
+        for (const auto& [name, value] : line.variables)
+            remember_variable(name, value);
+    }
     TRY(choose(requirements.read));
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);

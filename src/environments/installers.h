@@ -38,6 +38,9 @@ public:
     /// pip's report on the last install(); empty if there is none, as with uv or an old pip.
     [[nodiscard]] std::string report() const;
 
+    /// Whether the last install() was by a pip that is too old to report.
+    [[nodiscard]] bool is_old_pip() const { return name() == "pip" && !writes_report_; }
+
     /// The result of pip::checksums_by_uv() for `pins`, after an install() by uv.
     [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
 

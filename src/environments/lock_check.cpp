@@ -1,5 +1,6 @@
 #include "environments/lock_check.h"
 
+#include "core/url.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -21,9 +22,15 @@ std::string description(const std::string& version, const std::string& build, co
     return text;
 }
 
+/// Without a login, and without the checksum that uv records.
+std::string address_of(std::string_view url) {
+    return without_credentials(url.substr(0, url.find('#')));
+}
+
 std::string difference(const LockedPackage& locked, const std::string& installed) {
-    return "\n- " + locked.name + ": the lock has " +
-           description(locked.version, locked.build, locked.commit) + ", and " + installed + " is installed";
+    const auto name = locked.name.empty() ? address_of(locked.url) : locked.name;
+    return "\n- " + name + ": the lock has " + description(locked.version, locked.build, locked.commit) +
+           ", and " + installed + " is installed";
 }
 
 std::string differences_of_conda(const std::vector<LockedPackage>& locked,
@@ -45,6 +52,17 @@ std::string differences_of_conda(const std::vector<LockedPackage>& locked,
     return text;
 }
 
+/// The normalised name; for a package of which the lock has only the URL, that of what came from there. Empty
+/// if nothing did.
+std::string name_of(const LockedPackage& locked, const CondaContents& installed) {
+    if (!locked.name.empty()) return pip::normalised_name(locked.name);
+    const auto found = std::ranges::find_if(installed.of_pip, [&](const pip::Distribution& one) {
+        return one.origin && address_of(one.origin->url) == address_of(locked.url) &&
+               one.origin->commit == locked.commit;
+    });
+    return found == installed.of_pip.end() ? "" : pip::normalised_name(found->name);
+}
+
 bool is_the_same(const LockedPackage& locked, const pip::Distribution& installed) {
     const auto commit = installed.origin ? installed.origin->commit : std::string();
     if (locked.commit != commit) return false;
@@ -64,7 +82,7 @@ std::string differences_of_pip(const std::vector<LockedPackage>& locked, const C
         added.erase(pip::normalised_name(one.name));
     std::string text;
     for (const auto& one : locked) {
-        const auto name = pip::normalised_name(one.name);
+        const auto name = name_of(one, installed);
         added.erase(name);
         const auto found = present.find(name);
         if (found == present.end()) {
@@ -85,7 +103,34 @@ std::string differences_of_pip(const std::vector<LockedPackage>& locked, const C
     return text;
 }
 
+/// "1.0 from https://host/x.whl (commit 0123...)".
+std::string description(const pip::Distribution& one) {
+    if (!one.origin) return one.version;
+    return one.version + " from " + address_of(one.origin->url) +
+           (one.origin->commit.empty() ? "" : " (commit " + one.origin->commit + ")");
+}
+
 } // namespace
+
+Status check_unchanged(const std::vector<pip::Distribution>& locked, const CondaContents& installed,
+                       const std::string& file) {
+    std::string text;
+    for (const auto& one : locked) {
+        const auto same_name = [name = pip::normalised_name(one.name)](const pip::Distribution& other) {
+            return pip::normalised_name(other.name) == name;
+        };
+        const auto found = std::ranges::find_if(installed.of_pip, same_name);
+        const bool is_there = found != installed.of_pip.end();
+        if (is_there && found->version == one.version && found->origin == one.origin) continue;
+        text += "\n- " + one.name + ": the lock has " + description(one) + ", and " +
+                (is_there ? description(*found) : "nothing") + " is installed";
+    }
+    if (text.empty()) return {};
+    return fail({.what = "these requirements change packages of the lock",
+                 .why = std::move(text),
+                 .where = file,
+                 .hint = "Remove these packages from the requirements, or lock the environment with them."});
+}
 
 Status check_against_lock(const spec::LockedEnvironment& locked, const CondaContents& installed,
                           const std::vector<pip::Distribution>& before, const std::string& file) {

@@ -15,4 +15,8 @@ namespace containerize::environments {
 Status check_against_lock(const spec::LockedEnvironment& locked, const CondaContents& installed,
                           const std::vector<pip::Distribution>& before, const std::string& file);
 
+/// Fails if requirements in `file` replaced one of the pip packages that the lock brought, or took it away.
+Status check_unchanged(const std::vector<pip::Distribution>& locked, const CondaContents& installed,
+                       const std::string& file);
+
 } // namespace containerize::environments

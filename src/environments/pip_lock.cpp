@@ -5,6 +5,7 @@
 #include "core/url.h"
 #include "spec/requirement_options.h"
 #include "util/json.h"
+#include "util/redact.h"
 #include "util/user_text.h"
 
 #include <algorithm>
@@ -19,9 +20,16 @@ namespace {
 
 using nlohmann::json;
 
+/// A line as it was written, because its variables may hold secrets; but a local path expanded.
+const std::string& lasting_text(const spec::RequirementLine& line) {
+    const bool is_path = line.variables.empty() && line.text.find("://") == line.text.npos;
+    return is_path ? line.text : line.written;
+}
+
 /// The words of a line of options to keep in the lock; empty if it includes a file or names a project.
 std::vector<std::string> lasting_words(const spec::RequirementLine& line, const fs::path& directory) {
-    auto words = line.text.starts_with('-') ? split_words(line.text) : std::nullopt;
+    const auto& text = lasting_text(line);
+    auto words = text.starts_with('-') ? split_words(text) : std::nullopt;
     if (!words) return {};
     for (std::size_t at = 0; at < words->size(); ++at) {
         auto& word = (*words)[at];
@@ -47,6 +55,12 @@ std::vector<std::string> lasting_words(const spec::RequirementLine& line, const 
 
 std::string pin(std::string_view name, std::string_view version) {
     return pip::normalised_name(name) + "==" + pip::normalised_version(version);
+}
+
+/// References to variables stay: pip and uv expand them again when they read the lock.
+std::string without_secrets(const std::string& line) {
+    if (redacted(line) == line) return line;
+    return redacted(without_credentials_within(line));
 }
 
 /// The "--hash=..." options of a line.
@@ -113,7 +127,11 @@ std::string requirement_line(const pip::Distribution& distribution) {
 }
 
 bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known) {
-    if (line.substr(0, line.find(" --hash=")) != requirement_line(installed)) return false;
+    const auto expected = requirement_line(installed);
+    // Some locks have only the URL of a package.
+    const bool fits =
+        is_url(line) ? expected.ends_with(" @ " + line) : line.substr(0, line.find(" --hash=")) == expected;
+    if (!fits) return false;
     const auto wanted = hashes_of(line);
     if (wanted.empty()) return true;
     const auto found = known.find(pin_of(installed));
@@ -127,7 +145,9 @@ void lock_requirements(const std::vector<pip::Distribution>& installed, const Ch
     locked.of_pip.emplace();
     for (const auto& one : installed) {
         const auto known = one.origin ? checksums.end() : checksums.find(pin_of(one));
-        lines.push_back(requirement_line(one) + (known == checksums.end() ? "" : known->second));
+        // What comes from an index has only a name and a version.
+        lines.push_back(one.origin ? without_secrets(requirement_line(one))
+                                   : requirement_line(one) + (known == checksums.end() ? "" : known->second));
         if (one.requested) locked.pip_requested->push_back(pip::normalised_name(one.name));
         locked.of_pip->push_back({.name = one.name,
                                   .version = one.version,
@@ -138,9 +158,10 @@ void lock_requirements(const std::vector<pip::Distribution>& installed, const Ch
     std::ranges::sort(lines);
     std::ranges::sort(*locked.pip_requested);
     locked.pip.clear();
-    lines.insert(lines.begin(), options.begin(), options.end());
-    for (const auto& line : lines)
-        locked.pip.push_back({.text = without_credentials_within(line)});
+    for (const auto& option : options)
+        locked.pip.push_back({.text = without_secrets(option)});
+    for (auto& line : lines)
+        locked.pip.push_back({.text = std::move(line)});
 }
 
 std::vector<std::string> lasting_options(const spec::Requirements& requirements, const fs::path& directory) {

@@ -73,13 +73,20 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     Stage stage(pip_stage);
     fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
-    if (!contents.packages.empty() && context_.options.conda.constraints) {
-        constraints = context_.staging / "conda-constraints.txt";
-        TRY(write_file(constraints, pip_list(contents.of_conda)));
+    auto fixed = pip_list(locked_);
+    if (context_.options.conda.constraints) fixed += pip_list(contents.of_conda);
+    if (!fixed.empty()) {
+        constraints = context_.staging / "constraints.txt";
+        TRY(write_file(constraints, fixed));
     }
     TRY(installers_.install({.file = file, .read = read, .directory = directory, .constraints = constraints},
                             stage));
     stage.finish("with " + installers_.name());
+    // The constraints fix only versions: a package of the same version may come from elsewhere.
+    if (!locked_.empty()) {
+        contents = TRY(read_contents(context_.root(), python_name));
+        TRY(check_unchanged(locked_, contents, file.string()));
+    }
     // Only conda environments get a lock.
     return contents.packages.empty() ? Status() : note(read, directory, python_name);
 }
@@ -89,7 +96,8 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     remember(locked);
     auto contents = TRY(read_contents(context_.root(), python_name));
     auto before = std::move(contents.of_pip);
-    if (present == Present::goes && locked.of_pip) before.clear();
+    if (present == Present::goes && locked.of_pip)
+        std::erase_if(before, [&](const auto& one) { return !context_.options.uv || one.name != "uv"; });
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         Stage stage(pip_stage);
@@ -98,7 +106,9 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     }
     contents = TRY(read_contents(context_.root(), python_name));
     TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
-    return forget_requests(contents.of_pip, python_name);
+    TRY(forget_requests(contents.of_pip, python_name));
+    locked_ = std::move(contents.of_pip);
+    return {};
 }
 
 // pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
@@ -185,6 +195,10 @@ Status PipPart::note(const spec::Requirements& requirements, const fs::path& dir
         if (std::ranges::find(options_, option) == options_.end()) options_.push_back(std::move(option));
     for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
         checksums_[pin] = std::move(checksum);
+    if (installers_.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
+        log::warn(
+            "This environment's pip is older than 22.2 and does not report checksums. The lock file contains "
+            "versions, but no checksums. Request pip>=22.2, or install with uv.");
     if (installers_.name() != "uv") return {};
     auto contents = TRY(read_contents(context_.root(), python_name));
     std::string pins;

@@ -60,6 +60,8 @@ private:
     Installers installers_;
     Checksums checksums_;
     std::vector<std::string> options_;
+    bool warned_of_old_pip_ = false;
+    std::vector<pip::Distribution> locked_; ///< what the lock has brought, and no requirement may change
 };
 
 } // namespace containerize::environments

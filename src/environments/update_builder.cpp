@@ -47,7 +47,8 @@ public:
     }
 
     Status install() override {
-        TRY(keeping_installer([&] { return pip_.add_uv(python_name_); }));
+        // A lock first removes what it does not list.
+        if (!context_.inputs.locked) TRY(add_uv());
         if (!context_.inputs.spec.empty()) TRY(install_spec());
         for (const auto& [file, read] : context_.inputs.more_requirements)
             TRY(install_file(file, read));
@@ -135,6 +136,7 @@ private:
         channels_ = TRY(change_packages(context_, request_.prune));
         python_name_ = TRY(name_of_python(context_));
         TRY(keep_variables());
+        if (context_.inputs.locked) TRY(add_uv());
         return keeping_installer([&]() -> Status {
             if (context_.inputs.locked) return pip_.install_locked(python_name_, PipPart::Present::goes);
             if (context_.inputs.conda->pip.empty()) return {};
@@ -169,6 +171,10 @@ private:
     Status install_file(const fs::path& file, const spec::Requirements& read) {
         return keeping_installer(
             [&] { return pip_.install_file(file, read, context_.inputs.working_directory, python_name_); });
+    }
+
+    Status add_uv() {
+        return keeping_installer([&] { return pip_.add_uv(python_name_); });
     }
 
     Status run_command() {

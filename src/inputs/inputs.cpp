@@ -26,15 +26,20 @@ Result<std::optional<std::uint32_t>> source_date_epoch() {
     return fail_input("invalid SOURCE_DATE_EPOCH", {}, text, "Unset it, or set it to seconds since 1970.");
 }
 
-/// Removes variables that would make byte-code depend on the user or place it elsewhere, or let Python see
-/// packages outside the environment.
+/// Removes variables that would make byte-code depend on the user or place it elsewhere, let Python see
+/// packages outside the environment, make pip or uv install elsewhere or nothing, or keep uv from verifying
+/// checksums and recording where packages came from.
 Environment clean_environment() {
     Environment environment = current_environment();
-    for (const char* name :
-         {"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONOPTIMIZE", "PYTHONPYCACHEPREFIX",
-          "PYTHONINSPECT", "PYTHONWARNINGS", "PYTHONDEBUG", "PYTHONVERBOSE", "PYTHONEXECUTABLE",
-          "PYTHONPLATLIBDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX",
-          "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON"})
+    for (const char* name : {"PYTHONHOME",           "PYTHONPATH",          "PYTHONSTARTUP",
+                             "PYTHONOPTIMIZE",       "PYTHONPYCACHEPREFIX", "PYTHONINSPECT",
+                             "PYTHONWARNINGS",       "PYTHONDEBUG",         "PYTHONVERBOSE",
+                             "PYTHONEXECUTABLE",     "PYTHONPLATLIBDIR",    "VIRTUAL_ENV",
+                             "CONDA_PREFIX",         "__PYVENV_LAUNCHER__", "CONTAINERIZE_PREFIX",
+                             "PIP_TARGET",           "PIP_PREFIX",          "PIP_ROOT",
+                             "PIP_PYTHON",           "PIP_DRY_RUN",         "UV_PYTHON",
+                             "UV_SYSTEM_PYTHON",     "UV_PROJECT",          "UV_WORKING_DIR",
+                             "UV_WORKING_DIRECTORY", "UV_NO_VERIFY_HASHES", "UV_NO_INSTALLER_METADATA"})
         environment.erase(name);
     environment["PYTHONNOUSERSITE"] = "1";
     environment["PYTHONHASHSEED"] = "0";
@@ -58,9 +63,11 @@ Status collect_files(const BuildOptions& options, Inputs& inputs) {
         TRY(check_script(**file, option));
         inputs.files.push_back(**file);
     }
-    remember_secrets_of(inputs);
-    for (const auto& file : inputs.files)
+    for (const auto& file : inputs.files) {
         TRY(prefix::check_outside(file, inputs.prefix));
+        inputs.kept.push_back(TRY(prefix::read_input(file)));
+    }
+    remember_secrets_of(inputs);
     if (options.log_copy) return prefix::check_outside(*options.log_copy, inputs.prefix);
     return {};
 }
@@ -137,17 +144,27 @@ Status check_rest(const BuildOptions& options, Inputs& inputs) {
     return check_staging(options.staging_parent, inputs.prefix);
 }
 
+/// Checks the pip requirements, and adds what they include to the inputs. A pre-install script may create the
+/// files that they name.
+Status check_pip_lines(const BuildOptions& options, const std::vector<Located>& pip, Inputs& inputs) {
+    if (options.pre_install) return {};
+    const auto included = TRY(spec::check_requirements(pip, inputs.spec.parent_path()));
+    inputs.files.insert(inputs.files.end(), included.begin(), included.end());
+    return {};
+}
+
 // Adds the -r files to the pip requirements that the environment file lists.
-Status add_requirements(const BuildOptions& options, const Inputs& inputs, std::vector<Located>& pip) {
+Status add_requirements(const BuildOptions& options, Inputs& inputs) {
+    auto& pip = inputs.conda->pip;
     for (const auto& given : options.conda.requirements) {
         auto file = TRY(resolve(given));
         if (!quiet::is_regular_file(file))
             return fail_input("cannot read the requirements", {}, given.string(),
                               "Give -r a file that you can read.");
         pip.push_back({.text = "-r " + file.string(), .where = "-r"});
+        if (options.pre_install) inputs.files.push_back(file);
     }
-    // A pre-install script may create the files that the requirements name.
-    return options.pre_install ? Status() : spec::check_requirements(pip, inputs.spec.parent_path());
+    return check_pip_lines(options, pip, inputs);
 }
 
 /// The paths that the user asks for, followed by the site's.
@@ -215,11 +232,10 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     if (const auto* read = std::get_if<spec::EnvironmentReader>(&format.reader)) {
         inputs.conda = TRY((*read)(inputs.spec));
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
-        return add_requirements(options, inputs, inputs.conda->pip);
+        return add_requirements(options, inputs);
     }
     inputs.locked = TRY(spec::read_locked(inputs.spec, kind, choice));
-    return options.pre_install ? Status()
-                               : spec::check_requirements(inputs.locked->pip, inputs.spec.parent_path());
+    return check_pip_lines(options, inputs.locked->pip, inputs);
 }
 
 namespace {
@@ -325,7 +341,7 @@ Result<Inputs> check_update(const BuildOptions& options, const manifest::Manifes
                   : previous.build.contains("source")       ? "wrapdisk"
                                                             : "venv";
     TRY(options.spec.empty() ? read_surroundings(inputs) : read_spec(options, inputs));
-    TRY(read_more_requirements(options, inputs));
+    if (!inputs.conda) TRY(read_more_requirements(options, inputs)); // otherwise they are among its pip lines
     auto paths = previous.wrapper_paths;
     paths.insert(paths.end(), options.wrapper_paths.begin(), options.wrapper_paths.end());
     inputs.wrapper_paths = TRY(prefix::check_wrapper_paths(paths, inputs.prefix));

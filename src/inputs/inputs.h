@@ -6,6 +6,7 @@
 #include "inputs/tykky_installation.h"
 #include "manifest/manifest.h"
 #include "pip/interpreter.h"
+#include "prefix/records.h"
 #include "spec/conda_environment.h"
 #include "spec/requirements.h"
 #include "spec/spec.h"
@@ -50,6 +51,7 @@ struct Inputs {
 
     /// Every file that the user gave: requirements with everything they include, and scripts.
     std::vector<std::filesystem::path> files;
+    std::vector<prefix::Input> kept; ///< the content of `files`, for the installation's records
 
     /// The variables and pip's lines of the environment file or of the lock, which one of them is.
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& variables() const {

@@ -19,7 +19,6 @@ namespace {
 
 /// Configuration files are smaller than this.
 constexpr std::uint64_t largest_file = 1U << 20U;
-constexpr std::uint64_t largest_input = std::uint64_t{256} << 20U;
 
 void remember_file(const fs::path& file, void (*remember)(std::string_view) = remember_secrets_in) {
     if (!quiet::is_regular_file(file)) return;
@@ -59,21 +58,38 @@ Status clean_direct_url(const fs::path& metadata) {
     if (!object.is_object() || !object.contains("url") || !object["url"].is_string()) return {};
     const auto url = object["url"].get<std::string>();
     if (redacted(url) == url) return {};
-    object["url"] = without_credentials_within(url);
+    object["url"] = redacted(without_credentials_within(url));
     const auto cleaned = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     TRY(write_file(file, cleaned));
     return correct_record(metadata, "direct_url.json", cleaned);
 }
 
-/// Cleans the configuration of a clone or of one of its submodules.
-Status clean_git_configuration(const fs::path& file) {
+/// Whether git writes addresses into this file of a clone or of one of its submodules.
+bool holds_addresses(const std::string& path, std::size_t root_size) {
+    const auto git = path.find("/.git/", root_size);
+    if (git == path.npos) return false;
+    return path.ends_with("/config") || path.ends_with("/FETCH_HEAD") ||
+           path.find("/logs/", git) != path.npos;
+}
+
+/// A line of a clone's file; empty for a setting that consists of a secret, such as `extraheader`: git would
+/// send the redaction mark literally.
+std::string clean_line(std::string_view line) {
+    const auto bare = without_credentials_within(line);
+    auto clean = redacted(bare);
+    const bool is_address = bare.find("://") != bare.npos;
+    return clean == bare || is_address ? clean + "\n" : "";
+}
+
+/// Cleans a file of a clone.
+Status clean_file_of_git(const fs::path& file) {
     std::error_code ignored;
     if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
     const auto text = read_file(file, largest_file);
     if (!text || redacted(*text) == *text) return {};
     std::string cleaned;
     for (const auto line : split_lines(*text))
-        cleaned += without_credentials_within(line) + "\n";
+        cleaned += clean_line(line);
     return write_file(file, cleaned);
 }
 
@@ -82,11 +98,8 @@ Status clean_git_configuration(const fs::path& file) {
 Status clean_clones(const fs::path& root) {
     std::error_code failed;
     for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied)) {
-        const auto& path = entry.path().native();
-        const bool is_of_git =
-            path.ends_with("/config") && path.find("/.git/", root.native().size()) != path.npos;
-        if (!is_of_git) continue;
-        TRY(clean_git_configuration(entry.path()));
+        if (holds_addresses(entry.path().native(), root.native().size()))
+            TRY(clean_file_of_git(entry.path()));
     }
     if (failed) return fail_errno("cannot read the directory", root.string(), failed.value());
     return {};
@@ -122,11 +135,9 @@ void remember_configured_secrets(const Environment& environment) {
 }
 
 void remember_secrets_of(const Inputs& inputs) {
-    for (const auto& file : inputs.files) {
-        const auto content = read_file(file, largest_input);
-        if (!content) continue; // reported by whoever needs the file
-        const auto text = decode(*content, file);
-        remember_secrets_in(text ? *text : *content);
+    for (const auto& input : inputs.kept) {
+        const auto text = decode(input.content, input.file);
+        remember_secrets_in(text ? *text : input.content);
     }
 }
 

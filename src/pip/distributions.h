@@ -16,6 +16,8 @@ struct Origin {
     std::string subdirectory = {};
     std::string sha256 = {}; ///< for an archive, if known
     bool directory = false, editable = false;
+
+    bool operator==(const Origin&) const = default;
 };
 
 struct Distribution {

@@ -244,7 +244,8 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     auto command = command_for(choice, request.target);
     append(command.argv, {"install"});
     if (by_uv)
-        append(command.argv, {"--python", request.target.python.string(), "--no-progress"});
+        append(command.argv,
+               {"--python", request.target.python.string(), "--no-progress", "--verify-hashes"});
     else
         append(command.argv, {"--no-compile", "--no-input", "--progress-bar", "off"});
     append(command.argv, {"-r", request.requirements.string()});

@@ -3,6 +3,8 @@
 #include "core/text.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 
 namespace containerize::pip {
 
@@ -26,7 +28,33 @@ std::vector<Setting> parse_configuration(std::string_view text) {
     return settings;
 }
 
+bool misdirects(const Setting& setting) {
+    constexpr std::array<std::string_view, 5> names = {"target", "prefix", "root", "python", "dry-run"};
+    return std::ranges::find(names, setting.name) != names.end();
+}
+
+/// "index-url" -> "PIP_INDEX_URL"
+std::string variable_of(const std::string& setting) {
+    std::string name = "PIP_";
+    for (const char c : setting)
+        name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
+
 } // namespace
+
+bool misdirect(const std::vector<Setting>& settings) {
+    return std::ranges::any_of(settings, misdirects);
+}
+
+void pass_without_misdirecting(const std::vector<Setting>& settings, Environment& environment) {
+    for (const auto& setting : settings)
+        if (misdirects(setting))
+            environment.erase(variable_of(setting.name));
+        else
+            environment[variable_of(setting.name)] = joined_list(setting.value, " ");
+    environment["PIP_CONFIG_FILE"] = "/dev/null";
+}
 
 std::vector<Setting> settings_of_install(std::string_view configuration) {
     const auto settings = parse_configuration(configuration);

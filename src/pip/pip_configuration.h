@@ -1,6 +1,8 @@
 // Reads pip's configuration: its files and PIP_ variables.
 #pragma once
 
+#include "util/process.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,11 @@ struct Setting {
 /// Returns the settings that apply to `pip install`, in order of increasing precedence. `configuration` is
 /// the output of `pip config list`.
 std::vector<Setting> settings_of_install(std::string_view configuration);
+
+/// Whether settings make pip install elsewhere than into the environment of its Python, or nothing.
+bool misdirect(const std::vector<Setting>& settings);
+/// Gives pip all other settings as variables, and no configuration file: pip has no value for "no `target`".
+void pass_without_misdirecting(const std::vector<Setting>& settings, Environment& environment);
 
 /// The value of a list setting with `separator` between its items.
 std::string joined_list(std::string value, std::string_view separator);

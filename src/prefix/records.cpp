@@ -33,17 +33,23 @@ Status write_new_file(const fs::path& path, std::string_view content, mode_t mod
     return {};
 }
 
+Result<mode_t> mode_of(const fs::path& file) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
+    return info.st_mode & 0777U;
+}
+
 /// The lock repeats parts of the inputs and of the previous lock, such as variables: only those who can read
 /// all of them may read it.
 Status write_lock(const fs::path& share, const Records& records, mode_t umask_bits) {
     mode_t mode = 0666U & ~umask_bits;
-    auto repeated = records.inputs;
-    if (quiet::exists(records.previous_lock)) repeated.push_back(records.previous_lock);
-    for (const auto& file : repeated) {
-        struct stat info {};
-        if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
-        if ((info.st_mode & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
-        if ((info.st_mode & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
+    std::vector<mode_t> of_repeated;
+    for (const auto& input : records.inputs)
+        of_repeated.push_back(input.mode);
+    if (quiet::exists(records.previous_lock)) of_repeated.push_back(TRY(mode_of(records.previous_lock)));
+    for (const auto one : of_repeated) {
+        if ((one & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
+        if ((one & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
     }
     return write_new_file(share / "containerize.lock", records.lock, mode);
 }
@@ -58,15 +64,11 @@ std::string without_marked_logins(std::string text) {
 }
 
 /// Copies an input without its secrets. Keeps a private file private: not every secret can be recognised.
-Status keep_input(const fs::path& file, const fs::path& copy, mode_t umask_bits) {
-    auto content = TRY(read_file(file, largest_input));
-    const auto text = decode(content, file);
-    const auto& readable = text ? *text : content;
+Status keep_input(const Input& input, const fs::path& copy, mode_t umask_bits) {
+    const auto text = decode(input.content, input.file);
+    const auto& readable = text ? *text : input.content;
     const auto kept = without_marked_logins(redacted(readable));
-    if (kept == readable) return copy_file_with_mode(file, copy, umask_bits);
-    struct stat info {};
-    if (stat(file.c_str(), &info) != 0) return fail_errno("cannot read the file", file.string());
-    return write_new_file(copy, kept, info.st_mode & 0777U & ~umask_bits);
+    return write_new_file(copy, kept == readable ? input.content : kept, input.mode & ~umask_bits);
 }
 
 std::string log_directory_name() {
@@ -75,18 +77,24 @@ std::string log_directory_name() {
 
 } // namespace
 
+Result<Input> read_input(const fs::path& file) {
+    auto content = TRY(read_file(file, largest_input));
+    const auto mode = TRY(mode_of(file));
+    return Input{.file = file, .content = std::move(content), .mode = mode};
+}
+
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
     TRY(make_directories(share / "inputs"));
     nlohmann::json listed = nlohmann::json::array();
     std::map<std::string, int> used;
-    for (const auto& file : records.inputs) {
+    for (const auto& input : records.inputs) {
         // Files of the same name from different directories are told apart by a number.
-        std::string name = file.filename().string();
+        std::string name = input.file.filename().string();
         if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
         const auto copied = share / "inputs" / name;
-        TRY(keep_input(file, copied, umask_bits));
+        TRY(keep_input(input, copied, umask_bits));
         auto digest = TRY(sha256_of_file(copied));
-        listed.push_back({{"file", file.string()}, {"kept_as", name}, {"sha256", digest}});
+        listed.push_back({{"file", input.file.string()}, {"kept_as", name}, {"sha256", digest}});
     }
     TRY(copy_file_with_mode(records.log, share / "build.log", umask_bits));
     TRY(write_file(share / "packages.txt", records.packages));

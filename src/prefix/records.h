@@ -13,8 +13,17 @@
 
 namespace containerize::prefix {
 
+/// A file that the user gave, as it was when the build began.
+struct Input {
+    std::filesystem::path file;
+    std::string content;
+    mode_t mode = 0;
+};
+
+Result<Input> read_input(const std::filesystem::path& file);
+
 struct Records {
-    std::vector<std::filesystem::path> inputs;
+    std::vector<Input> inputs;
     std::string packages;                     ///< one per line
     std::string lock;                         ///< empty if there is none
     std::filesystem::path previous_lock = {}; ///< of the state before; may be missing

@@ -42,7 +42,8 @@ Result<CondaEnvironment> read_list_export(const std::filesystem::path& file);
 
 /// A package as a lock describes it, to compare with what was installed. Unknown members are empty.
 struct LockedPackage {
-    std::string name = {}, version = {};
+    /// The name of a pip package is empty if the lock has only its `url`.
+    std::string name = {}, version = {}, url = {};
     std::string build = {};  ///< for conda's packages
     std::string commit = {}; ///< for pip's packages from a repository
     bool directory = false;  ///< a local directory, whose content the lock cannot pin

@@ -70,6 +70,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
     if (const auto git = parse_git_source(package.location)) {
         result.text = TRY(git_requirement(*git, package, where));
         result.expected.commit = git->commit;
+        result.expected.url = git->url;
         return result;
     }
     std::string url = package.location;
@@ -81,6 +82,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
     if (!is_url(url)) url = TRY(local_url(url, lock, where));
     const bool has_checksum = !package.sha256.empty() || url.find("#sha256=") != std::string::npos;
     if (!has_checksum && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
+    result.expected.url = url;
     std::error_code failed;
     result.expected.directory = fs::is_directory(file_url_path(url), failed);
     if (package.editable) {
@@ -174,10 +176,7 @@ Status add_requirement(const LockedRequirement& package, const fs::path& lock, c
                        LockedEnvironment& locked) {
     auto made = TRY(requirement(package, lock, where));
     locked.pip.push_back({.text = std::move(made.text), .where = where});
-    if (package.name.empty())
-        locked.of_pip.reset();
-    else if (locked.of_pip)
-        locked.of_pip->push_back(std::move(made.expected));
+    if (locked.of_pip) locked.of_pip->push_back(std::move(made.expected));
     return {};
 }
 

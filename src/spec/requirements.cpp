@@ -31,10 +31,28 @@ std::string_view without_comment(std::string_view line) {
     return line;
 }
 
+/// Whether a variable's value may hold a secret in this place. A login is recognised without this, and a host
+/// is none.
+bool is_place_of_secret(std::string_view before, std::string_view value) {
+    const auto is_remote = [](std::string_view text) {
+        const auto mark = text.find("://");
+        return mark != text.npos && !text.substr(0, mark).ends_with("file");
+    };
+    const auto word = before.substr(before.find_last_of(" \t'\"") + 1);
+    if (is_remote(word)) {
+        const auto after_scheme = word.substr(word.find("://") + 3);
+        return after_scheme.find_first_of("/?") != word.npos && after_scheme.find('#') == word.npos;
+    }
+    if (is_remote(value)) return true;
+    constexpr std::array<std::string_view, 3> of_builds = {"--config-setting", "-C", "-option"};
+    return std::ranges::any_of(of_builds,
+                               [&](std::string_view option) { return before.find(option) != before.npos; });
+}
+
 /// Like pip, expands ${NAME} if the name has only upper-case letters, digits and underscores, and the
 /// variable is set and not empty.
-std::string expand_variables(std::string_view text) {
-    std::string expanded;
+void expand_variables(std::string_view text, RequirementLine& line) {
+    auto& expanded = line.text;
     for (std::size_t at = 0; at < text.size();) {
         const auto end = text.substr(at).starts_with("${")
                              ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 2)
@@ -42,6 +60,7 @@ std::string expand_variables(std::string_view text) {
         if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
             const std::string name(text.substr(at + 2, end - at - 2));
             if (const auto value = named_variable(name); !value.empty()) {
+                if (is_place_of_secret(expanded, value)) line.variables.emplace_back(name, value);
                 expanded += value;
                 at = end + 1;
                 continue;
@@ -49,7 +68,6 @@ std::string expand_variables(std::string_view text) {
         }
         expanded += text[at++];
     }
-    return expanded;
 }
 
 /// Joins continued lines and trims them. Each gets the number of its first line.
@@ -60,8 +78,11 @@ std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path
     std::size_t first = 0;
     const auto finish = [&] {
         const auto content = trimmed(without_comment(joined));
-        if (!content.empty())
-            result.push_back({.file = file, .number = first, .text = expand_variables(content)});
+        if (!content.empty()) {
+            auto& line = result.emplace_back(
+                RequirementLine{.file = file, .number = first, .text = {}, .written = std::string(content)});
+            expand_variables(content, line);
+        }
         joined.clear();
         first = 0;
     };
@@ -213,7 +234,7 @@ private:
         const auto requirement = trimmed(before_options(line.text));
         const auto words = split_words(std::string_view(line.text).substr(before_options(line.text).size()));
         if (!words)
-            return fail_input("a quote is not closed in '" + line.text + "'", {}, where(line),
+            return fail_input("a quote is not closed in '" + line.written + "'", {}, where(line),
                               "Options follow shell rules. Write a literal quote as \\'.");
         for (std::size_t at = 0; at < words->size(); ++at)
             // pip ignores -r and -e after a requirement.
@@ -263,7 +284,7 @@ private:
         if (looks_like_path(named) || is_archive(named)) return check_local(line, std::string(named));
         const bool conda = length > 0 && rest.starts_with('=');
         return fail_input(
-            "invalid requirement: '" + line.text + "'", {}, where(line),
+            "invalid requirement: '" + line.written + "'", {}, where(line),
             conda ? "pip compares versions with `==`. A single `=` is conda syntax."
                   : "Write a package name and optional version conditions, such as `numpy>=1.26,<3`.");
     }
@@ -292,11 +313,12 @@ Result<Requirements> read_requirements(const fs::path& file, const fs::path& wor
     return std::move(reader.result);
 }
 
-Status check_requirements(const std::vector<Located>& lines, const fs::path& directory) {
+Result<std::vector<fs::path>> check_requirements(const std::vector<Located>& lines,
+                                                 const fs::path& directory) {
     RequirementsFileReader reader(directory);
     for (const auto& line : lines)
         TRY(reader.check_foreign(line));
-    return {};
+    return std::move(reader.result.files);
 }
 
 } // namespace containerize::spec

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace containerize::spec {
@@ -18,6 +19,9 @@ struct RequirementLine {
     std::size_t number = 0; ///< first line, counted from 1
     std::string text;
     std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
+    std::string written = {}; ///< `text` with the names of variables, for what is shown or kept
+    /// Variables that may hold a secret: in URLs, which often contain tokens, and in settings of builds.
+    std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
 struct Requirements {
@@ -35,7 +39,8 @@ Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
 
 /// Checks lines of another file, such as those below `pip:` in an environment file, like read_requirements().
-/// Local paths are relative to `directory`.
-Status check_requirements(const std::vector<Located>& lines, const std::filesystem::path& directory);
+/// Local paths are relative to `directory`. Returns the files that the lines include.
+Result<std::vector<std::filesystem::path>> check_requirements(const std::vector<Located>& lines,
+                                                              const std::filesystem::path& directory);
 
 } // namespace containerize::spec

@@ -10,8 +10,8 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 namespace containerize {
@@ -218,6 +218,7 @@ private:
         }
         const auto user = login.substr(0, colon);
         const bool user_is_token = password.empty() || user.size() >= looks_random;
+        if (!user_is_token && is_reference(password)) return;
         add(begin, end, user_is_token ? user : std::string_view());
         if (!says_nothing(password)) add(begin, end, password);
     }
@@ -402,7 +403,7 @@ std::vector<std::string> forms_of(std::string_view secret) {
     return forms;
 }
 
-/// The secrets of this process, longer ones first, since one may be part of another.
+/// The secrets of this process and what replaces them, longer ones first, since one may be part of another.
 struct Known {
     struct LongerFirst {
         bool operator()(const std::string& a, const std::string& b) const {
@@ -410,7 +411,7 @@ struct Known {
         }
     };
     std::mutex mutex;
-    std::set<std::string, LongerFirst> forms;
+    std::map<std::string, std::string, LongerFirst> forms;
 };
 
 Known& known() {
@@ -418,7 +419,7 @@ Known& known() {
     return the_known;
 }
 
-void replace_form(std::string& text, const std::string& form) {
+void replace_form(std::string& text, const std::string& form, const std::string& mark) {
     auto at = text.find(form);
     if (at == none) return;
     const bool anywhere = form.size() > longest_word;
@@ -427,8 +428,8 @@ void replace_form(std::string& text, const std::string& form) {
         const bool is_word = (at == 0 || !is_alphanumeric(text[at - 1])) &&
                              (end == text.size() || !is_alphanumeric(text[end]));
         if (anywhere || is_word) {
-            text.replace(at, form.size(), redaction_mark);
-            at = text.find(form, at + redaction_mark.size());
+            text.replace(at, form.size(), mark);
+            at = text.find(form, at + mark.size());
         } else {
             at = text.find(form, at + 1);
         }
@@ -459,8 +460,8 @@ std::string redacted(std::string_view text) {
     result += text.substr(done);
     auto& all = known();
     const std::lock_guard lock(all.mutex);
-    for (const auto& form : all.forms)
-        replace_form(result, form);
+    for (const auto& [form, mark] : all.forms)
+        replace_form(result, form, mark);
     return result;
 }
 
@@ -485,7 +486,20 @@ void remember_secret(std::string_view secret) {
     auto& all = known();
     const std::lock_guard lock(all.mutex);
     for (auto& form : forms_of(secret))
-        if (form.size() >= shortest_known) all.forms.insert(std::move(form));
+        if (form.size() >= shortest_known) all.forms.emplace(std::move(form), redaction_mark);
+}
+
+void remember_variable(std::string_view name, std::string_view value) {
+    // A shorter value is a word, such as "cu121", that stands in much harmless text.
+    if (value.size() <= longest_word) return;
+    remember_secret(value);
+    auto& all = known();
+    const std::lock_guard lock(all.mutex);
+    const auto mark = "${" + std::string(name) + "}";
+    // pip records URLs without logins.
+    for (const auto& form : {std::string(value), percent_encoded(value), percent_encoded(value, "/"),
+                             url_encoded(value), without_credentials(value)})
+        all.forms.insert_or_assign(form, mark);
 }
 
 void remember_login(std::string_view user, std::string_view password) {

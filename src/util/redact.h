@@ -24,6 +24,9 @@ std::string redacted_command(const std::vector<std::string>& words);
 /// JSON, and each of its longer lines; and this process leaves no core dump. Secrets of less than four bytes
 /// are only recognized by position.
 void remember_secret(std::string_view secret);
+/// Remembers the value of a variable. redacted() puts ${NAME} in its place, so that what is written can be
+/// used again.
+void remember_variable(std::string_view name, std::string_view value);
 /// Remembers a password, and the header that basic authentication makes of it.
 void remember_login(std::string_view user, std::string_view password);
 /// Remembers what redacted() recognizes by position in this text.

@@ -15,6 +15,7 @@ import pytest
 
 from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, next_line
 from installation import mounted_in_memory, staging_directories
+from test_secrets import wheel as made_wheel
 
 
 def new(user, tool, prefix, spec, *options, check=True, **more):
@@ -272,6 +273,28 @@ def test_uv(user, tool, work, spec, uv):
     assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv"
     done = new(user, tool, work / "none", spec, "--installer", "uv", check=False)
     assert done.returncode == 2 and "uv is not on PATH" in done.stderr
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, installer):
+    """By each of these, the installer would put the packages elsewhere, or nowhere."""
+    settings = "".join(f"{name} = {work}/{name}\n" for name in ("target", "prefix", "root"))
+    file = user.write(work / "pip.conf", f"[global]\ndry-run = true\n[install]\nuser = true\n{settings}")
+    env = {"PIP_DRY_RUN": "1", "PIP_TARGET": str(work / "target"), "PIP_USER": "1", "PIP_CONFIG_FILE": str(file),
+           "UV_SYSTEM_PYTHON": "1", "UV_PYTHON": "/usr/bin/python3", "UV_WORKING_DIR": "/"}
+    new(user, tool, work / "env", spec, "--installer", installer, env={**env, **(uv if installer == "uv" else {})})
+    assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
+    assert not any((work / name).exists() for name in ("target", "prefix", "root"))
+
+
+@pytest.mark.parametrize("setting", ["variable", "file"])
+def test_checksums_are_verified_whatever_uv_is_told(user, tool, work, uv, setting):
+    found = made_wheel(work, "demo")
+    spec = user.write(work / "bad.txt", f"demo @ file://{found}#sha256={'0' * 64}\n")
+    file = user.write(work / "uv.toml", "[pip]\nverify-hashes = false\n")
+    env = {**uv, **({"UV_NO_VERIFY_HASHES": "1"} if setting == "variable" else {"UV_CONFIG_FILE": str(file)})}
+    done = new(user, tool, work / "env", spec, "--installer", "uv", env=env, check=False)
+    assert done.returncode == 1 and "hash" in done.stderr.lower(), done.stderr
 
 
 # --- replacing -------------------------------------------------------------------------------------------------------

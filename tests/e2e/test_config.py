@@ -178,6 +178,9 @@ def test_check(site, user):
     assert "2 |   compresion: lz4" in done.stderr
     assert f"containerize: {bad}:3: `jobs`: not a number from 1 to 1024: 'few'" in done.stderr
     assert f"containerize: {bad}:4: there is no section `forced:`" in done.stderr
+    login = user.write(site.work / "login.yaml", "defaults:\n  jobs: https://me:s3cret-word@host/x\n")
+    done = site.call("config", "check", login, check=False, env={"CONTAINERIZE_CONFIG": None})
+    assert done.returncode == 2 and "https://****@host/x" in done.stderr and "s3cret-word" not in done.stderr
     site.file = bad
     done = site.new(check=False, env={"CONTAINERIZE_CONFIG": str(bad)})
     assert done.returncode == 2 and f"{bad}:2" in done.stderr and not site.prefix.exists()

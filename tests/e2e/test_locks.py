@@ -12,6 +12,7 @@ import threading
 import pytest
 from conftest import SOURCE
 from test_conda import Builder, Server, image_of, python
+from test_secrets import wheel as made_wheel
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
@@ -169,6 +170,21 @@ def test_a_lock_beside_more_requirements(build, user):
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_requirements_beside_a_lock_do_not_change_it(build, user, uv, installer):
+    lock = pixi_lock(build, only(build, "python"), [locked_wheel(build, "idna")])
+    words = ["--installer", installer, "-r"]
+    made_wheel(build.work / "links", "idna")
+    more = user.write(build.work / "more.txt", f"--find-links {build.work}/links\nidna==1.0\n")
+    assert "idna==1.0" in build.refused(lock, *words, more, code=1, env=uv)
+    if installer == "pip":
+        return  # it keeps a package of the same version
+    other = shutil.copy(wheel(build, "idna"), build.work / "links")
+    user.write(more, f"idna @ file://{other}\n")
+    error = build.refused(lock, *words, more, code=1, env=uv)
+    assert f"{more}: these requirements change packages of the lock:\n- idna: the lock has 3.7 from file://{wheel(build, 'idna')}, and 3.7 from file://{other} is installed\n" in error
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_a_difference_ends_the_build(build, user, uv, installer):
     """The message names each difference, and nothing is left behind."""
     repository = Repository(user, build.work, "demo")
@@ -278,6 +294,27 @@ def test_updates_keep_what_the_lock_knows(build, user):
     assert {"demo==1.0", "six==1.16.0"} <= distributions(build) and "idna==3.7" not in distributions(build)
     assert python(build, "import demo; print(hasattr(demo, 'later'))") == "False"
     assert lock_of(build)["pip"] == first["pip"]
+
+
+def test_an_update_to_a_lock_brings_uv(build, user):
+    build(build.spec(["python", "pip"], more="  - pip:\n    - idna==3.7\n"))
+    lock = user.write(build.work / "own.lock", json.dumps(lock_of(build)))
+    user.run(build.tool, "update", build.prefix, "--uv", lock, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    assert {one.split("==")[0] for one in distributions(build)} >= {"uv", "idna"}
+    assert build.run("uv", "--version").stdout.startswith("uv ")
+
+
+def test_an_old_pip_gives_a_lock_without_checksums(build, user):
+    """It cannot say what it installed. The warning comes once."""
+    build(build.spec(["python", "pip"]))
+
+    def update(*words):
+        return user.run(build.tool, "update", build.prefix, *words, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stderr
+
+    update("--", "pip", "install", "-q", "pip==22.1.2")
+    files = [user.write(build.work / f"{name}.txt", f"{name}\n") for name in ("idna==3.7", "certifi==2024.2.2")]
+    said = update("--installer", "pip", "-r", files[0], "-r", files[1])
+    assert said.count("pip is older than 22.2") == 1 and "idna==3.7" in lock_of(build)["pip"]
 
 
 def test_what_is_installed_has_to_have_the_checksums_of_the_lock(build, user):

@@ -445,6 +445,27 @@ def test_pip_within_conda(workplace, server):
     assert any(line.startswith("--index-url http://127.0.0.1:") for line in lock["pip"])
 
 
+def test_variables_in_requirements(workplace, server):
+    """A token in the path of a URL comes from a variable. What is kept names the variable, so the lock can be built again."""
+    feed = f"http://127.0.0.1:{server.port}/feed"
+    workplace.environment |= {"FEED": TOKENS["token"], "CLONE": f"{feed}/{TOKENS['token']}/ineditable.git"}
+    lines = [f"--index-url {feed}/${{FEED}}/index", "inindex", f"indirect @ {feed}/${{FEED}}/indirect-1.0-py3-none-any.whl",
+             "ineditable @ git+${CLONE}"]
+    listed = "".join(f"    - {json.dumps(line)}\n" for line in lines)
+    file = environment_file(workplace, server, server.url("login/channel/main", login("channel")),
+                            f"  - python\n  - pip\n  - pip:\n{listed}")
+    words = ["--installer", "pip", "--force"]
+    workplace.new(file, *words)
+    lock = (workplace.prefix / "share/containerize.lock").read_text()
+    kept = json.loads(lock)["pip"]
+    assert lines[0] in kept and any(line.startswith(lines[2]) for line in kept) and any(line.startswith(lines[3]) for line in kept), kept
+    workplace.search()
+    workplace.write("home/.netrc", f"machine 127.0.0.1 login me password {SECRETS['channel']}\n", 0o600)
+    workplace.new(workplace.write("again.lock", lock), *words)
+    assert json.loads((workplace.prefix / "share/containerize.lock").read_text())["pip"] == kept
+    workplace.search()
+
+
 def test_registry(workplace, user, place):
     layout = Layout(place / "images")
     program = io.BytesIO()

@@ -451,3 +451,14 @@ def test_an_unchanged_file_changes_nothing(conda):
     spec = conda.spec(["where"])
     conda.new(spec)
     assert "Nothing changed" in conda.update(spec).stdout
+
+
+def test_variables_are_added_to_any_state_file(conda):
+    """conda's state file may hold anything, such as a list where an object belongs."""
+    conda.new(conda.spec(["where"]))
+    state = conda.prefix / "conda-meta/state"
+    conda.update("--", "sh", "-c", f"""echo '{{"env_vars": [], "other": 1}}' > {state}""")
+    conda.update(conda.spec(["where"], "variables:\n  MY_SETTING: '42'\n"))
+    kept = conda.user.run(conda.prefix / "bin/_debug_exec", "cat", state).stdout
+    assert json.loads(kept) == {"env_vars": {"MY_SETTING": "42"}, "other": 1}
+    assert conda.user.run(conda.prefix / "bin/_debug_exec", "printenv", "MY_SETTING").stdout == "42\n"

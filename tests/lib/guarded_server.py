@@ -13,6 +13,7 @@ class Guarded(LocalServer):
     /login/NAME/PATH     basic authentication with logins[NAME], a user and a password
     /bearer/PATH         the bearer token `bearer`
     /t/TOKEN/PATH        the token `token` in the path, as for conda servers
+    /feed/TOKEN/PATH     the same token, where only the server knows that it is one
     /signed/PATH?sig=S   the signature `signature` in the query
     """
 
@@ -35,7 +36,7 @@ class Guarded(LocalServer):
             kind += "/" + name
         elif kind == "bearer":
             knows = sent == "Bearer " + self.bearer
-        elif kind == "t":
+        elif kind in ("t", "feed"):
             token, _, rest = rest.partition("/")
             knows = token == self.token
         else:

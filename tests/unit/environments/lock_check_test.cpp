@@ -71,5 +71,51 @@ TEST(LockCheck, EachDifferenceIsNamed) {
         << "an older lock does not tell";
 }
 
+TEST(LockCheck, WhatHasNoNameIsFoundByItsUrl) {
+    const auto from = [](const std::string& name, const std::string& url, const std::string& commit) {
+        auto one = of_pip(name, "1.0", commit.empty() ? "c0ffee" : commit);
+        one.origin->url = url;
+        one.origin->commit = commit;
+        return one;
+    };
+    const auto of_url = [](const std::string& url, const std::string& commit) {
+        return spec::LockedPackage{.version = "1.0", .url = url, .commit = commit};
+    };
+    spec::LockedEnvironment lock;
+    lock.of_pip = {{of_url("https://me@h/a.whl#sha256=aa", ""), of_url("https://h/b", "decade"),
+                    locked("c", "1.0", "", "")}};
+    CondaContents contents{
+        .packages = {},
+        .of_conda = {},
+        .of_pip = {from("a", "https://h/a.whl", ""), from("b", "https://h/b", "decade"), of_pip("c", "1.0")}};
+    const auto same = check_against_lock(lock, contents, {}, "x.lock");
+    EXPECT_TRUE(same) << to_string(same.error());
+    contents.of_pip = {from("a", "https://h/other.whl", ""), from("b", "https://h/b", "c0ffee"),
+                       of_pip("c", "2.0")};
+    const auto error = test::error_of(check_against_lock(lock, contents, {}, "x.lock"));
+    EXPECT_EQ(error.why, "\n- https://h/a.whl: the lock has 1.0, and nothing is installed"
+                         "\n- https://h/b: the lock has 1.0 (commit decade), and nothing is installed"
+                         "\n- c: the lock has 1.0, and 2.0 is installed"
+                         "\n- a 1.0: it is not in the lock\n- b 1.0: it is not in the lock");
+}
+
+TEST(LockCheck, RequirementsChangeNothingOfTheLock) {
+    const std::vector<pip::Distribution> brought = {of_pip("a", "1.0"), of_pip("b", "1.0", "c0ffee"),
+                                                    of_pip("c", "1.0")};
+    CondaContents contents{.packages = {}, .of_conda = {}, .of_pip = brought};
+    contents.of_pip.push_back(of_pip("d", "1.0"));
+    EXPECT_TRUE(check_unchanged(brought, contents, "more.txt"));
+    contents.of_pip = {of_pip("A", "2.0"), of_pip("b", "1.0", "decade")};
+    contents.of_pip[1].origin->url += "#sha256=aa";
+    EXPECT_EQ(
+        to_string(test::error_of(check_unchanged(brought, contents, "more.txt"))),
+        "more.txt: these requirements change packages of the lock:\n"
+        "- a: the lock has 1.0, and 2.0 is installed\n"
+        "- b: the lock has 1.0 from https://h/r (commit c0ffee), and 1.0 from https://h/r (commit decade) "
+        "is installed\n"
+        "- c: the lock has 1.0, and nothing is installed\n"
+        "Remove these packages from the requirements, or lock the environment with them.");
+}
+
 } // namespace
 } // namespace containerize::environments

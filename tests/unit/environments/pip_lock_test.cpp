@@ -1,6 +1,7 @@
 #include "../good.h"
 #include "../temporary.h"
 #include "environments/pip_lock.h"
+#include "util/redact.h"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,10 @@ TEST(PipLock, WhatIsInstalledFitsALineIfItsChecksumIsKnownToFit) {
     EXPECT_FALSE(fits(line + a, {{"six==1.16", a + b}})) << "which of the two was installed?";
     EXPECT_FALSE(fits(line + a, {{"six==1.16", b}}));
     EXPECT_FALSE(fits(line + a, {})) << "nobody knows";
+    auto archive = from("https://h/w.zip");
+    archive.sha256 = "bb";
+    EXPECT_TRUE(fits_line(distribution("w", archive), "https://h/w.zip#sha256=bb", {})) << "without its name";
+    EXPECT_FALSE(fits_line(distribution("w", archive), "https://h/w.zip#sha256=cc", {}));
 }
 
 TEST(PipLock, HasTheChecksumsThatAreKnown) {
@@ -101,6 +106,34 @@ TEST(LastingOptions, OfAllFilesInEveryForm) {
               (Texts{"-i https://i.org/simple", "--extra-index-url=https://e.org/simple --pre",
                      "-f" + (directory / "sub/wheels").string(), "--no-binary numpy",
                      "--find-links " + directory.path().string() + "/a\\ b", "-f https://f.org/x"}));
+}
+
+TEST(LastingOptions, NameVariablesWhoseValuesMayBeSecrets) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory / "wheels");
+    setenv("CONTAINERIZE_TEST_FEED", "feed-4711-of-options", 1);
+    setenv("CONTAINERIZE_TEST_PLACE", directory.path().c_str(), 1);
+    const auto file = directory.write("main.txt", "-i https://h/${CONTAINERIZE_TEST_FEED}/simple\n"
+                                                  "-f ${CONTAINERIZE_TEST_PLACE}/wheels\n"
+                                                  "--config-settings t=${CONTAINERIZE_TEST_FEED}\n"
+                                                  "six\n");
+    const auto requirements = test::good(spec::read_requirements(file, directory.path()));
+    EXPECT_EQ(lasting_options(requirements, directory.path()),
+              (Texts{"-i https://h/${CONTAINERIZE_TEST_FEED}/simple", "-f " + (directory / "wheels").string(),
+                     "--config-settings t=${CONTAINERIZE_TEST_FEED}"}));
+}
+
+TEST(PipLock, KeepsReferencesToVariablesAndNoSecrets) {
+    remember_variable("FEED_OF_LOCK", "feed-of-lock-4711");
+    spec::LockedEnvironment locked;
+    lock_requirements(
+        {distribution("six"), distribution("w", from("https://h/feed-of-lock-4711/w.whl"))}, {},
+        {"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://me:secret@h/simple?a=b"}, locked);
+    Texts lines;
+    for (const auto& line : locked.pip)
+        lines.push_back(line.text);
+    EXPECT_EQ(lines, (Texts{"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://h/simple",
+                            "six==1.16.0", "w @ https://h/${FEED_OF_LOCK}/w.whl"}));
 }
 
 } // namespace

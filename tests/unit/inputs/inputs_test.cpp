@@ -17,8 +17,9 @@ using test::TemporaryDirectory;
 using Texts = std::vector<std::string>;
 
 /// What is read is the environment at the start of the process.
-[[maybe_unused]] const bool prepared =
-    setenv("PIP_TARGET", "/elsewhere", 1) == 0 && setenv("CONDA_CHANNELS", "mine", 1) == 0;
+[[maybe_unused]] const bool prepared = setenv("PIP_TARGET", "/elsewhere", 1) == 0 &&
+                                       setenv("UV_NO_VERIFY_HASHES", "1", 1) == 0 &&
+                                       setenv("CONDA_CHANNELS", "mine", 1) == 0;
 
 Texts texts_of(const auto& located) {
     Texts texts;
@@ -74,6 +75,7 @@ TEST_F(InputsTest, OfARequirementsFile) {
     EXPECT_EQ(inputs.interpreter.major, 3);
     EXPECT_EQ(inputs.working_directory, fs::current_path());
     EXPECT_FALSE(inputs.environment.contains("PIP_TARGET"));
+    EXPECT_FALSE(inputs.environment.contains("UV_NO_VERIFY_HASHES"));
     EXPECT_EQ(inputs.environment.at("PYTHONNOUSERSITE"), "1");
 }
 
@@ -82,7 +84,9 @@ TEST_F(InputsTest, OfACondaEnvironment) {
     options_.conda.requirements = {at("more.txt")};
     const auto inputs = good(check_inputs(options_));
     EXPECT_EQ(inputs.mode, "conda");
-    EXPECT_EQ(inputs.files, std::vector<fs::path>{at("env.yml")});
+    EXPECT_EQ(inputs.files, (std::vector<fs::path>{at("env.yml"), at("more.txt")}));
+    ASSERT_EQ(inputs.kept.size(), 2U);
+    EXPECT_EQ(inputs.kept[1].content, "iniconfig\n");
     ASSERT_TRUE(inputs.conda);
     EXPECT_EQ(texts_of(inputs.conda->pip), (Texts{"six", "-r " + at("more.txt")}));
     EXPECT_TRUE(inputs.interpreter.executable.empty()) << "it brings its own";
@@ -106,7 +110,9 @@ TEST_F(InputsTest, WhatAPreInstallScriptMayMakeNeedNotBeThere) {
     conda("dependencies:\n- pip:\n  - -r missing.txt\n");
     EXPECT_NE(refused(check_inputs(options_)), "");
     options_.pre_install = at("script.sh");
-    good(check_inputs(options_));
+    options_.conda.requirements = {at("more.txt")};
+    EXPECT_EQ(good(check_inputs(options_)).files,
+              (std::vector<fs::path>{at("env.yml"), at("more.txt"), at("script.sh")}));
 }
 
 TEST_F(InputsTest, ASitesChannelsAreForFilesThatNameNone) {
@@ -280,7 +286,11 @@ TEST_F(InputsTest, OfAnUpdate) {
     }
     options_.spec = at("env.yml");
     options_.python.clear();
-    EXPECT_EQ(good(check_update(options_, previous)).mode, "conda");
+    const auto of_conda = good(check_update(options_, previous));
+    EXPECT_EQ(of_conda.mode, "conda");
+    EXPECT_EQ(texts_of(of_conda.conda->pip), Texts{"-r " + at("requirements.txt")});
+    EXPECT_TRUE(of_conda.more_requirements.empty()) << "they would be installed twice";
+    EXPECT_EQ(of_conda.files, (std::vector<fs::path>{at("env.yml"), at("requirements.txt"), at("more.txt")}));
 }
 
 } // namespace

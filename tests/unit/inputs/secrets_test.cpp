@@ -1,6 +1,7 @@
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "inputs/secrets.h"
+#include "util/redact.h"
 
 #include <array>
 
@@ -27,6 +28,40 @@ TEST(SecretsOfPackages, ClonesHaveNoLogins) {
         EXPECT_EQ(read_file(place / file).value_or("none"), with_url("")) << file;
     EXPECT_EQ(read_file(place / "config").value_or("none"), with_url("me:s3cret-word@"))
         << "no file of git's";
+}
+
+TEST(SecretsOfPackages, ClonesHaveNoOtherSecretsOfTheirServer) {
+    const test::TemporaryDirectory place;
+    remember_variable("FEED_OF_CLONES", "feed-of-clones-4711");
+    const std::string url = "https://host/feed-of-clones-4711/x.git",
+                      clean = "https://host/${FEED_OF_CLONES}/x.git";
+    const std::string setting = "[remote \"origin\"]\n\turl = ";
+    const std::string header = "\n[http \"https://host/\"]\n";
+    fs::create_directories(place / "src/one/.git/logs/refs");
+    ASSERT_TRUE(
+        write_file(place / "src/one/.git/config",
+                   setting + url + header + "\textraheader = AUTHORIZATION: basic bWU6czNjcmV0LXdvcmQ=\n"));
+    ASSERT_TRUE(write_file(place / "src/one/.git/FETCH_HEAD", "c0ffee branch 'main' of " + url + "\n"));
+    ASSERT_TRUE(
+        write_file(place / "src/one/.git/logs/refs/HEAD", "0 1 me <me@host> 1\tclone: from " + url + "\n"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    EXPECT_EQ(read_file(place / "src/one/.git/config").value_or("none"), setting + clean + header);
+    EXPECT_EQ(read_file(place / "src/one/.git/FETCH_HEAD").value_or("none"),
+              "c0ffee branch 'main' of " + clean + "\n");
+    EXPECT_EQ(read_file(place / "src/one/.git/logs/refs/HEAD").value_or("none"),
+              "0 1 me <me@host> 1\tclone: from " + clean + "\n");
+}
+
+TEST(SecretsOfPackages, TheOriginOfAPackageNamesVariables) {
+    const test::TemporaryDirectory place;
+    remember_variable("FEED_OF_PACKAGES", "feed-of-packages-4711");
+    const auto metadata = place / "lib/python3.11/site-packages/x-1.dist-info";
+    fs::create_directories(metadata);
+    ASSERT_TRUE(write_file(metadata / "direct_url.json",
+                           R"({"url": "https://host/feed-of-packages-4711/x.whl", "archive_info": {}})"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    EXPECT_EQ(read_file(metadata / "direct_url.json").value_or("none"),
+              R"({"archive_info":{},"url":"https://host/${FEED_OF_PACKAGES}/x.whl"})");
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "pip/installer.h"
+#include "pip/pip_configuration.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -112,6 +113,25 @@ Choice by(Installer installer, const fs::path& program = {}) {
     return {.installer = installer, .uv = program, .for_uv = {}, .reason = {}, .warning = {}};
 }
 
+TEST(Installer, SettingsThatMisdirectPipAreLeftOut) {
+    const auto settings = settings_of_install("global.index-url='https://h/simple'\n"
+                                              "global.find-links='a\\nb'\n"
+                                              "install.target='/elsewhere'\n"
+                                              "install.no-deps='true'\n"
+                                              "download.timeout='3'\n"
+                                              ":env:.dry-run='1'\n"
+                                              ":env:.no-deps='false'\n");
+    EXPECT_TRUE(misdirect(settings));
+    Environment environment = {{"PIP_DRY_RUN", "1"}, {"PIP_NO_DEPS", "false"}, {"PIP_CONFIG_FILE", "x"}};
+    pass_without_misdirecting(settings, environment);
+    EXPECT_EQ(environment, (Environment{{"PIP_CONFIG_FILE", "/dev/null"},
+                                        {"PIP_FIND_LINKS", "a b"},
+                                        {"PIP_INDEX_URL", "https://h/simple"},
+                                        {"PIP_NO_DEPS", "false"}}));
+    EXPECT_FALSE(
+        misdirect(settings_of_install("global.index-url='https://h/simple'\ndownload.target='x'\n")));
+}
+
 TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
     const TemporaryDirectory directory;
     const auto program = directory.write("program", "#!/bin/sh\necho \"$@\" > called\nenv > environment\n");
@@ -138,6 +158,8 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
         EXPECT_TRUE(environment().contains("PIP_NO_INDEX=1\n"));
         EXPECT_TRUE(environment().contains("GIT_ALLOW_PROTOCOL=file\n"));
         EXPECT_EQ(environment().contains("UV_OFFLINE=1\n"), installer == Installer::uv);
+        EXPECT_EQ(called().contains(" --verify-hashes "), installer == Installer::uv)
+            << "uv.toml may switch it off";
     }
 }
 

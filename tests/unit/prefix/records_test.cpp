@@ -21,7 +21,10 @@ protected:
         EXPECT_EQ(chmod(file.c_str(), mode), 0);
         return file;
     }
-    Result<nlohmann::json> keep(std::vector<fs::path> inputs) {
+    Result<nlohmann::json> keep(const std::vector<fs::path>& files) {
+        std::vector<Input> inputs;
+        for (const auto& file : files)
+            inputs.push_back(test::good(read_input(file)));
         return keep_records(directory / "share",
                             {.inputs = std::move(inputs), .packages = "six==1\n", .lock = "{}\n", .log = log},
                             022);
@@ -51,6 +54,16 @@ TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
     EXPECT_EQ(mode_of(inputs / "own.txt"), 0600U);
     EXPECT_EQ(mode_of(directory / "share/containerize.lock"), 0600U) << "as the most private input";
     EXPECT_EQ(listed.at(0).at("kept_as"), "r.txt");
+}
+
+TEST_F(RecordsTest, InputsAreKeptAsTheyWereRead) {
+    const auto file = input("r.txt", "six\n", 0640);
+    const auto read = test::good(read_input(file));
+    fs::remove(file);
+    test::good(
+        keep_records(directory / "share", {.inputs = {read}, .packages = "", .lock = "", .log = log}, 022));
+    EXPECT_EQ(kept("r.txt"), "six\n");
+    EXPECT_EQ(mode_of(directory / "share/inputs/r.txt"), 0640U);
 }
 
 TEST_F(RecordsTest, ALockIsAsPrivateAsThePreviousOne) {

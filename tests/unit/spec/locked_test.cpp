@@ -552,6 +552,18 @@ TEST(CondaLock, CategoriesAreTakenWhenTheyAreAskedFor) {
     EXPECT_EQ(locked.of_pip->at(0).commit, commit);
 }
 
+TEST(PixiLock, AnEntryWithoutANameIsKnownByItsUrl) {
+    const TemporaryDirectory directory;
+    const auto text = pixi_locks().at("6");
+    const auto file = directory.write("pixi.lock", replaced(text, "  name: six\n", ""));
+    ASSERT_NE(read_file(file).value_or(""), text);
+    const auto locked = test::good(locked_in(file, SpecKind::pixi_lock));
+    ASSERT_TRUE(locked.of_pip);
+    EXPECT_EQ(locked.of_pip->at(0).name, "");
+    EXPECT_EQ(locked.of_pip->at(0).url, "https://y.org/six-1.16.0-py2.py3-none-any.whl");
+    EXPECT_EQ(locked.of_pip->at(1).name, "demo");
+}
+
 TEST(Locked, OlderLocksOfOursDoNotSayWhatPipInstalls) {
     const TemporaryDirectory directory;
     const auto read = [&](const char* pip) {

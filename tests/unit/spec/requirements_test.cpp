@@ -67,6 +67,28 @@ TEST(Requirements, LinesAsPipReadsThem) {
     }
 }
 
+TEST(Requirements, VariablesThatMayHoldSecrets) {
+    setenv("CONTAINERIZE_TEST_FEED", "feed-4711", 1);
+    setenv("CONTAINERIZE_TEST_ADDRESS", "https://h/feed-4711", 1);
+    const std::pair<std::string, bool> cases[] = {
+        {"-i https://h/${CONTAINERIZE_TEST_FEED}/simple", true},
+        {"x @ git+https://h/x.git?k=${CONTAINERIZE_TEST_FEED}", true},
+        {"-i ${CONTAINERIZE_TEST_ADDRESS}", true},
+        {"x --config-settings t=${CONTAINERIZE_TEST_FEED}", true},
+        {"-i https://${CONTAINERIZE_TEST_FEED}/simple", false},
+        {"-f file:///${CONTAINERIZE_TEST_FEED}/x", false},
+        {"-f ${CONTAINERIZE_TEST_FEED}", false},
+        {"x==${CONTAINERIZE_TEST_FEED}", false},
+    };
+    for (const auto& [content, may_hold] : cases) {
+        const TemporaryDirectory directory;
+        const auto read = read_requirements(directory.write("r.txt", content), directory.path());
+        ASSERT_TRUE(read) << content << to_string(read.error());
+        EXPECT_EQ(read->lines.front().written, content);
+        EXPECT_EQ(!read->lines.front().variables.empty(), may_hold) << content;
+    }
+}
+
 TEST(Requirements, WhatPipAccepts) {
     const char* const lines[] = {
         "numpy",

@@ -180,6 +180,16 @@ TEST(Redact, SecretsWithinBase64) {
     EXPECT_EQ(redacted("bWU6Z251c3RvLXJlenJvdi0xCg=="), "bWU6****Cg==");
 }
 
+TEST(Redact, NamesVariables) {
+    remember_variable("FEED", "rezrov/gnusto 9");
+    remember_variable("FEED_URL", "https://me:pw@host/yomin-1/simple");
+    remember_variable("CUDA", "cu121");
+    EXPECT_EQ(redacted("https://h/rezrov/gnusto%209/x"), "https://h/${FEED}/x");
+    EXPECT_EQ(redacted("token=rezrov/gnusto 9"), "token=**** 9") << "recognised by position";
+    EXPECT_EQ(redacted("https://host/yomin-1/simple/x"), "${FEED_URL}/x");
+    EXPECT_EQ(redacted("torch+cu121"), "torch+cu121");
+}
+
 TEST(Redact, Netrc) {
     remember_secrets_of_netrc("machine a login me password netrcpass1\n# password\ndefault\n login password "
                               "password \"netrcpass2\"");
