@@ -78,6 +78,7 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
         options.settings.base.reference = "host";
     options.auto_base = configured.text(Key::auto_base, {});
     options.bases = TRY(configured.bases());
+    options.bases.offline = arguments.offline;
     options.settings.base.isolate = arguments.isolate;
     options.settings.binds = TRY(choose_binds(arguments, configured));
     TRY(add_host_profiles(arguments, configured, options));

@@ -298,6 +298,23 @@ def test_killed_pull_leaves_nothing_visible(base, registry, user, tool, work):
     assert len(base.images()) == 2
 
 
+def test_offline_connects_to_no_registry(base, proxy, user, tool, work):
+    server = proxy()
+    name = f"docker://127.0.0.1:{server.port}/test/good:1"
+    words = (str(tool), "new", "--offline", "--base", name, "--prefix", str(work / "env"), str(user.write(work / "requirements.txt", "six\n")))
+    env = {"CONTAINERIZE_BASES": str(base.store), "HOME": str(work)}
+    done = user.run(*words, env=env, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"{name}: the store of base images does not have this image: --offline forbids using the network" in done.stderr
+    assert f"containerize base pull {name}" in done.stderr
+    assert server.seen == []
+    base("pull", name)
+    server.seen.clear()
+    done = user.run(*words, env=env, check=False)
+    assert "forbids" not in done.stderr, "the image is in the store; whether it has a Python does not matter here"
+    assert server.seen == []
+
+
 def hostile_image(layout: Layout, tag: str, *members, **more):
     layout.image(tag, [layout.layer(tar_of(*members), "none")], HERE, **more)
 
