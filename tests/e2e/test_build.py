@@ -78,6 +78,15 @@ def test_a_prefix_below_the_home_directory_that_the_shell_left(user, tool, work,
     assert is_whole(user, work / "env")
 
 
+def test_no_home_is_needed_without_a_base(user, tool, work, quick):
+    variables = {"HOME": None, "XDG_CACHE_HOME": str(work)}
+    new(user, tool, work / "env", quick, env=variables)
+    assert is_whole(user, work / "env")
+    done = new(user, tool, work / "other", quick, "--base", "docker://127.0.0.1:1/none:1", check=False, env=variables)
+    assert done.returncode == 2, done.stderr
+    assert "there is no directory for base images: HOME is not set" in done.stderr
+
+
 def test_relative_prefix_and_missing_parents(user, tool, work, quick):
     user.run(str(tool), "new", "--prefix", "a/b/env", quick.name, cwd=work)
     assert is_whole(user, work / "a/b/env")
