@@ -3,6 +3,7 @@
 #include "base/image_reference.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/ownership.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -211,7 +212,7 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
     if (!lock) {
-        lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
+        if (!interrupted()) lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
         return fail(std::move(lock.error()));
     }
     fs::create_directories(path, failed);
