@@ -222,10 +222,9 @@ Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
     auto child = TRY(start(command, std::nullopt));
     const bool is_for_us = keyboard == Keyboard::interrupts_us;
     const IgnoredSignals ignored(is_for_us ? std::vector{SIGQUIT} : std::vector{SIGINT, SIGQUIT});
-    child.wait_for_end_or(interrupt_fd());
     // The program gets the terminal's SIGINT itself.
-    if (!child.ended() && interrupted() && interrupt_signal() != SIGINT)
-        child.signal_group(interrupt_signal());
+    child.wait_for_end_or(termination_fd());
+    if (!child.ended() && termination_signal() != 0) child.signal_group(termination_signal());
     const int code = child.wait();
     if (is_for_us && interrupted()) return fail_interrupted();
     return code;
