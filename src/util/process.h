@@ -38,7 +38,7 @@ struct Outcome {
 Result<Outcome> run(const Command& command);
 
 /// The same for programs that are asked a question: the output is all of stdout; stderr goes to the log and
-/// to `on_line`.
+/// to `on_line`. Fails if the output is larger than 64 MiB.
 Result<Outcome> capture(const Command& command);
 
 enum class Keyboard {

@@ -134,6 +134,13 @@ TEST(Run, NothingThatIsShownHasSecrets) {
     EXPECT_EQ(captured->errors, "https://****@host\n");
 }
 
+TEST(Capture, MoreThanTheLimitIsAnError) {
+    const auto outcome = test::good(capture(shell("head -c 67108864 /dev/zero")));
+    EXPECT_EQ(outcome.output.size(), 64U << 20U);
+    EXPECT_EQ(to_string(test::error_of(capture(shell("exec cat /dev/zero")))),
+              "cannot use the output of `sh -c 'exec cat /dev/zero'`: it is larger than 64 MiB");
+}
+
 TEST(Capture, StdoutAlone) {
     std::vector<std::string> lines;
     auto command = shell("echo out; echo err >&2; head -c 3000000 /dev/zero");
