@@ -221,6 +221,12 @@ Result<BaseImage> obtain(std::string_view text, const Options& options) {
         if (!stored && !reference.digest.empty()) stored = find_image(all_stores(options), reference.digest);
         if (stored) return base_image(*stored, reference.text);
     }
+    if (reference.kind == Kind::registry && options.offline)
+        return fail({.what = "the store of base images does not have this image",
+                     .why = "--offline forbids using the network",
+                     .where = reference.text,
+                     .hint = "Run `containerize base pull " + reference.text +
+                             "` first, with the same store, on a machine that can reach the registry."});
     return pull(reference, options);
 }
 

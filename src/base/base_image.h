@@ -32,6 +32,7 @@ struct Options {
     image::WriterOptions writer;
     http::Settings http;
     Environment environment;
+    bool offline = false; ///< use only stores, files and directories, never the network
     bool refresh = false; ///< ask the registry even if a store has an image for the reference
 };
 

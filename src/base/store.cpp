@@ -3,12 +3,16 @@
 #include "base/image_reference.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/ownership.h"
 #include "util/json.h"
 #include "util/log.h"
 
 #include <algorithm>
 #include <cstdio>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -75,10 +79,23 @@ Status write_description(const fs::path& store, const StoredImage& image) {
                       to_json(image).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-/// The lock is for the descriptions, which are read, changed and written again. Whoever may open it could
-/// block all others.
+/// Gives our lock the group and the mode that fit the store, whatever the umask: whoever may open it could
+/// block all others, so only those who can write to the store may.
+void share_lock(const fs::path& store, const Fd& lock) {
+    struct stat above {};
+    struct stat info {};
+    if (stat(store.c_str(), &above) != 0 || fstat(lock.get(), &info) != 0 || info.st_uid != geteuid()) return;
+    const bool has_group =
+        info.st_gid == above.st_gid || fchown(lock.get(), static_cast<uid_t>(-1), above.st_gid) == 0;
+    const mode_t mode = has_group && (above.st_mode & S_IWGRP) != 0 ? 0660 : 0600;
+    if ((info.st_mode & 07777U) != mode) fchmod(lock.get(), mode);
+}
+
+/// The lock is for the descriptions, which are read, changed and written again.
 Result<FileLock> lock_store(const fs::path& store) {
-    return wait_for_lock(store / ".lock", 0660);
+    auto lock = wait_for_lock(store / ".lock", 0600);
+    if (lock) share_lock(store, lock->file);
+    return lock;
 }
 
 /// Removes `reference` from all images but `except`. The store must be locked.
@@ -211,7 +228,7 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
     if (!lock) {
-        lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
+        if (!interrupted()) lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
         return fail(std::move(lock.error()));
     }
     fs::create_directories(path, failed);

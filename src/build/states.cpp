@@ -54,11 +54,12 @@ public:
 
     Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
         if (interrupted()) return fail_interrupted();
-        TRY(prefix::publish(
-            {.lock = place_.lock, .assembly = assembly_, .manifest = manifest, .kept = std::move(kept)},
-            place_.cleanup));
-        place_.cleanup.keep_all_but({place_.context.staging, assembly_});
-        return {};
+        return prefix::publish({.lock = place_.lock,
+                                .assembly = assembly_,
+                                .manifest = manifest,
+                                .kept = std::move(kept),
+                                .staging = place_.context.staging},
+                               place_.cleanup);
     }
 
 private:

@@ -269,11 +269,12 @@ private:
         if (interrupted()) return fail_interrupted();
         std::vector<Manifest> kept;
         if (previous_ != nullptr) kept = TRY(prefix::read_states(lock_.prefix));
-        TRY(prefix::publish(
-            {.lock = lock_, .assembly = assembly, .manifest = manifest_, .kept = std::move(kept)}, cleanup_));
-        auto no_longer_needed = std::vector{context_.staging};
-        if (lock_.existed) no_longer_needed.push_back(assembly); // otherwise it is the prefix now
-        cleanup_.keep_all_but(no_longer_needed);
+        TRY(prefix::publish({.lock = lock_,
+                             .assembly = assembly,
+                             .manifest = manifest_,
+                             .kept = std::move(kept),
+                             .staging = context_.staging},
+                            cleanup_));
         stage.finish(counted(summary_.commands, "command"));
         return {};
     }

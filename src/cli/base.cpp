@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/configured.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/printable.h"
 #include "util/progress.h"
 
@@ -105,7 +106,10 @@ void add_base(CLI::App& app, Call& call) {
     const auto add = [&](const char* name, const char* description,
                          Result<int> (*run)(const BaseArguments&)) {
         auto* one = command->add_subcommand(name, description);
-        on(*one, call, [arguments, run] { return run(*arguments); });
+        on(*one, call, [arguments, run] {
+            catch_interrupts();
+            return run(*arguments);
+        });
         return one;
     };
     add("pull", "Fetch an image into the store, and print its digest", run_pull)

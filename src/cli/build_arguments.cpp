@@ -77,7 +77,8 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     if (options.settings.base.reference == "auto" && inputs::host_serves())
         options.settings.base.reference = "host";
     options.auto_base = configured.text(Key::auto_base, {});
-    options.bases = TRY(configured.bases());
+    options.bases = configured.bases();
+    if (options.bases) options.bases->offline = arguments.offline;
     options.settings.base.isolate = arguments.isolate;
     options.settings.binds = TRY(choose_binds(arguments, configured));
     TRY(add_host_profiles(arguments, configured, options));

@@ -67,6 +67,8 @@ Result<int> run_clean(const CacheArguments& arguments) {
         TRY(conda::clean_cache(directory, arguments.all ? std::chrono::hours(0) : arguments.days * day));
     fmt::print("Removed {} from {}\n", human_bytes(removed.packages.bytes + removed.repodata.bytes),
                directory.string());
+    if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
+        fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));
     return 0;
 }
 

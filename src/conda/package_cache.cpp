@@ -67,12 +67,13 @@ Status check_record(const PackageRecord& record, bool allow_unverified) {
                   "Without a checksum, the download cannot be verified.");
 }
 
+constexpr std::size_t id_length = 16;
+
 /// Names include the digest, since two channels may have different files of the same name.
 std::string cache_name(const PackageRecord& record) {
-    constexpr std::size_t length = 16;
-    const auto id = !record.sha256.empty() ? record.sha256.substr(0, length)
-                    : !record.md5.empty()  ? "md5-" + record.md5.substr(0, length)
-                                           : "url-" + sha256(record.url).substr(0, length);
+    const auto id = !record.sha256.empty() ? record.sha256.substr(0, id_length)
+                    : !record.md5.empty()  ? "md5-" + record.md5.substr(0, id_length)
+                                           : "url-" + sha256(record.url).substr(0, id_length);
     return id + "-" + record.file_name;
 }
 
@@ -380,32 +381,64 @@ private:
     std::uint64_t total_ = 0, fetched_ = 0;
 };
 
-/// Calls `visit` for each regular file in a directory of the cache.
-template<class Visit>
-Status each_file(const fs::path& directory, const Visit& visit) {
-    std::error_code problem;
-    if (!fs::exists(directory, problem)) return {};
-    for (const auto& entry : entries_in(directory, problem)) {
-        struct stat info {};
-        if (lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(entry.path(), info);
-    }
-    if (problem) return fail_errno("cannot read the cache", directory.string(), problem.value());
-    return {};
+/// Whether cache_name() makes such a name.
+bool is_cache_name(std::string_view name) {
+    for (const std::string_view kind : {"md5-", "url-"})
+        if (name.starts_with(kind)) {
+            name.remove_prefix(kind.size());
+            break;
+        }
+    return is_hex(name.substr(0, id_length), id_length) && name.substr(id_length).starts_with('-');
 }
 
-Result<CacheUse> use_of(const fs::path& directory) {
+/// Whether this is an archive or a partial file of ours, by its name.
+bool is_package_file(std::string_view name) {
+    if (name.starts_with('.')) {
+        const auto end = name.rfind(".part");
+        if (end == std::string_view::npos) return false;
+        name = name.substr(1, end - 1);
+    } else if (!name.ends_with(".conda") && !name.ends_with(".tar.bz2")) {
+        return false;
+    }
+    if (is_cache_name(name)) return true;
+    const auto user = take_until(name, '-'); // see place_of()
+    return user && to_number<uid_t>(*user) && is_cache_name(name);
+}
+
+using IsOurs = bool (*)(std::string_view name);
+
+/// Calls `visit` for each regular file in a directory of the cache that has a name of ours. Returns the
+/// number of others: the directory may be one that the user keeps other files in.
+template<class Visit>
+Result<std::uint64_t> each_file(const fs::path& directory, IsOurs is_ours, const Visit& visit) {
+    std::uint64_t foreign = 0;
+    std::error_code problem;
+    if (!fs::exists(directory, problem)) return foreign;
+    for (const auto& entry : entries_in(directory, problem)) {
+        struct stat info {};
+        if (lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (is_ours(entry.path().filename().string()))
+            visit(entry.path(), info);
+        else
+            ++foreign;
+    }
+    if (problem) return fail_errno("cannot read the cache", directory.string(), problem.value());
+    return foreign;
+}
+
+Result<CacheUse> use_of(const fs::path& directory, IsOurs is_ours) {
     CacheUse use;
-    TRY(each_file(directory, [&](const fs::path&, const struct stat& info) {
+    use.foreign = TRY(each_file(directory, is_ours, [&](const fs::path&, const struct stat& info) {
         ++use.files;
         use.bytes += static_cast<std::uint64_t>(info.st_size);
     }));
     return use;
 }
 
-Result<CacheUse> clean(const fs::path& directory, std::int64_t oldest) {
+Result<CacheUse> clean(const fs::path& directory, IsOurs is_ours, std::int64_t oldest) {
     CacheUse removed;
     Status outcome;
-    TRY(each_file(directory, [&](const fs::path& file, const struct stat& info) {
+    removed.foreign = TRY(each_file(directory, is_ours, [&](const fs::path& file, const struct stat& info) {
         if (last_use(file) >= oldest) return;
         const auto name = file.filename().string();
         FileLock lock;
@@ -436,8 +469,8 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
 }
 
 Result<CacheInfo> cache_info(const fs::path& cache) {
-    auto packages = TRY(use_of(packages_in(cache)));
-    auto repodata = TRY(use_of(repodata_in(cache)));
+    auto packages = TRY(use_of(packages_in(cache), is_package_file));
+    auto repodata = TRY(use_of(repodata_in(cache), is_repodata_file));
     return CacheInfo{.packages = packages, .repodata = repodata};
 }
 
@@ -446,8 +479,8 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
         unused.count() == 0
             ? std::numeric_limits<std::int64_t>::max()
             : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
-    auto packages = TRY(clean(packages_in(cache), oldest));
-    auto repodata = TRY(clean(repodata_in(cache), oldest));
+    auto packages = TRY(clean(packages_in(cache), is_package_file, oldest));
+    auto repodata = TRY(clean(repodata_in(cache), is_repodata_file, oldest));
     return CacheInfo{.packages = packages, .repodata = repodata};
 }
 

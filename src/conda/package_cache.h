@@ -32,6 +32,7 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
 
 struct CacheUse {
     std::uint64_t files = 0, bytes = 0;
+    std::uint64_t foreign = 0; ///< further files, which are not the cache's
 };
 struct CacheInfo {
     CacheUse packages, repodata;
@@ -40,7 +41,7 @@ struct CacheInfo {
 Result<CacheInfo> cache_info(const std::filesystem::path& cache);
 
 /// Removes files that were not used for `unused`; zero removes everything but running downloads. Other users'
-/// files in a shared cache stay.
+/// files in a shared cache stay, and so do files that are not the cache's.
 Result<CacheInfo> clean_cache(const std::filesystem::path& cache, std::chrono::hours unused);
 
 } // namespace containerize::conda

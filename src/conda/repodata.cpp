@@ -14,6 +14,7 @@
 #include <ctime>
 #include <future>
 #include <memory>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -197,12 +198,20 @@ private:
         std::vector<Task*> sorted = pending_;
         std::ranges::sort(sorted, {}, [](const Task* task) { return task->slot.lock(); });
         for (Task* task : sorted) {
-            task->lock = TRY(wait_for_lock(task->slot.lock()));
+            task->lock = TRY(lock_of(*task));
             task->load();
             if (is_usable(*task, config_)) task->settle();
         }
         std::erase_if(pending_, [](const Task* task) { return task->settled; });
         return {};
+    }
+
+    Result<FileLock> lock_of(const Task& task) {
+        auto lock = TRY(try_lock(task.slot.lock()));
+        if (lock.state != LockState::busy) return lock;
+        if (!std::exchange(told_to_wait_, true))
+            log::info("Waiting for another build, which fetches package lists");
+        return wait_for_lock(task.slot.lock());
     }
 
     [[nodiscard]] bool is_lacking(const Task& task, const RepodataForm& form) const {
@@ -322,6 +331,7 @@ private:
     const RepodataOptions& options_;
     const fs::path& cache_;
     std::vector<Task*> pending_;
+    bool told_to_wait_ = false;
     std::size_t new_ = 0;
     std::uint64_t bytes_ = 0;
 };

@@ -132,6 +132,18 @@ void RepodataSlot::remove_outdated(const RepodataState& state) const {
     }
 }
 
+bool is_repodata_file(std::string_view name) {
+    constexpr std::size_t identity = 64;
+    if (name.starts_with(".tmp-")) return true;
+    if (name.starts_with('.')) name.remove_prefix(1); // see write_file()
+    if (is_hex(name.substr(0, identity), identity)) return name.substr(identity).starts_with('.');
+    if (!is_hex(name.substr(0, short_identity), short_identity)) return false;
+    const auto rest = name.substr(short_identity);
+    if (rest == ".lock" || rest.starts_with(".state.json")) return true;
+    return rest.starts_with('-') && rest.ends_with(".json") &&
+           is_hex(rest.substr(1, rest.size() - 6), short_identity);
+}
+
 std::int64_t max_age(const std::string& cache_control) {
     const auto text = lower(cache_control);
     if (text.find("no-cache") != std::string::npos || text.find("no-store") != std::string::npos) return 0;

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace containerize::conda {
 
@@ -49,6 +50,10 @@ private:
     std::filesystem::path directory_;
     std::string url_, key_;
 };
+
+/// Whether this is the name of a file in the directory of package lists: one of a RepodataSlot, one derived
+/// from its content, or a temporary one.
+bool is_repodata_file(std::string_view name);
 
 /// Returns for how many seconds a response is fresh, from its Cache-Control header.
 std::int64_t max_age(const std::string& cache_control);

@@ -11,15 +11,25 @@ namespace containerize {
 namespace {
 
 // Signal handlers can only reach globals.
-std::atomic<int> received{0};
-int pipe_ends[2] = {-1, -1};
+struct Event {
+    std::atomic<int> signal{0}; ///< the first one
+    int pipe_ends[2] = {-1, -1};
+
+    bool prepare() { return pipe_ends[0] >= 0 || pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0; }
+    void set(int number) {
+        int none = 0;
+        // This byte is never read, so that the pipe stays readable for every thread that polls it.
+        if (signal.compare_exchange_strong(none, number)) [[maybe_unused]]
+            const auto written = write(pipe_ends[1], "!", 1);
+    }
+};
+
+Event interruption, termination;
 
 void on_signal(int number) {
     const int saved = errno;
-    int none = 0;
-    // This byte is never read, so that the pipe stays readable for every thread that polls it.
-    if (received.compare_exchange_strong(none, number)) [[maybe_unused]]
-        const auto written = write(pipe_ends[1], "!", 1);
+    interruption.set(number);
+    if (number != SIGINT) termination.set(number);
     errno = saved;
 }
 
@@ -27,7 +37,7 @@ void on_signal(int number) {
 
 void catch_interrupts() {
     static_assert(std::atomic<int>::is_always_lock_free);
-    if (pipe_ends[0] < 0 && pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    if (!interruption.prepare() || !termination.prepare()) return;
     sigset_t caught;
     sigemptyset(&caught);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
@@ -50,15 +60,23 @@ void catch_interrupts() {
 }
 
 bool interrupted() {
-    return received.load() != 0;
+    return interruption.signal.load() != 0;
 }
 
 int interrupt_signal() {
-    return received.load();
+    return interruption.signal.load();
 }
 
 int interrupt_fd() {
-    return pipe_ends[0];
+    return interruption.pipe_ends[0];
+}
+
+int termination_signal() {
+    return termination.signal.load();
+}
+
+int termination_fd() {
+    return termination.pipe_ends[0];
 }
 
 std::unexpected<Error> fail_interrupted() {

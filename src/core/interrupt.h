@@ -18,6 +18,10 @@ int interrupt_signal();
 /// For poll(): readable from the first interrupt on; -1 before catch_interrupts().
 int interrupt_fd();
 
+/// The same for the first SIGTERM or SIGHUP, whether a SIGINT came before it or not.
+int termination_signal();
+int termination_fd();
+
 /// The error of an operation that an interrupt stopped.
 std::unexpected<Error> fail_interrupted();
 

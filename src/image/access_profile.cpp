@@ -58,6 +58,15 @@ bool append_run(std::string_view line, std::vector<ProfileBlock>& blocks) {
     return true;
 }
 
+/// Takes what follows the last tab, and the tab; nullopt if there is none.
+std::optional<std::string_view> take_last(std::string_view& line) {
+    const auto tab = line.rfind('\t');
+    if (tab == line.npos) return std::nullopt;
+    const auto last = line.substr(tab + 1);
+    line = line.substr(0, tab);
+    return last;
+}
+
 bool has_duplicates(const std::vector<ProfileBlock>& blocks) {
     std::unordered_set<std::uint64_t> starts;
     return !std::ranges::all_of(blocks, [&](const auto& block) { return starts.insert(block.start).second; });
@@ -156,18 +165,20 @@ Result<std::map<std::string, std::vector<ProfileBlock>>> parse_record(std::strin
     std::map<std::string, std::vector<ProfileBlock>> record;
     std::set<std::pair<std::string, std::uint64_t>> known;
     while (!text.empty()) {
-        const auto image = take_until(text, '\t');
-        const auto start = take_until(text, '\t');
-        const auto size_field = take_until(text, '\n');
-        const auto block = image && start && size_field ? block_of(number_of<std::uint64_t>(*start),
-                                                                   number_of<std::uint32_t>(*size_field))
-                                                        : std::nullopt;
+        auto line = take_until(text, '\n').value_or("");
+        // The path may contain tabs.
+        const auto size_field = take_last(line);
+        const auto start = take_last(line);
+        const auto image = line;
+        const auto block = start && size_field ? block_of(number_of<std::uint64_t>(*start),
+                                                          number_of<std::uint32_t>(*size_field))
+                                               : std::nullopt;
         if (!block)
             return fail({.what = "cannot read the recorded files",
                          .why = "it contains a damaged line",
                          .where = file.string(),
                          .hint = "Record them again."});
-        if (known.emplace(*image, block->start).second) record[std::string(*image)].push_back(*block);
+        if (known.emplace(image, block->start).second) record[std::string(image)].push_back(*block);
     }
     return record;
 }

@@ -63,7 +63,7 @@ struct BuildOptions {
     manifest::LaunchSettings settings;
     bool change_engine = false; ///< an update records settings.engine, too
     std::string auto_base;      ///< the base for "auto" if the host's C library is too old; empty: fail
-    base::Options bases;
+    Result<base::Options> bases = base::Options(); ///< or why there are none: matters only with a base
     std::filesystem::path spec;
     std::string python; ///< a path or a version; empty: choose one
     pip::Installer installer = pip::Installer::automatic;

@@ -50,7 +50,8 @@ Result<manifest::Base> find_base(const BuildOptions& options, const std::string&
             std::string("it has version ") + gnu_get_libc_version(), {},
             "Set `auto_base` in the configuration, or choose an image with --base.");
     if (reference == "host") return manifest::Base();
-    auto image = TRY(base::obtain(reference, options.bases));
+    const auto bases = TRY(options.bases);
+    auto image = TRY(base::obtain(reference, bases));
     return manifest::Base{.reference = std::move(image.reference),
                           .digest = std::move(image.digest),
                           .file = std::move(image.file),

@@ -326,7 +326,6 @@ Status publish_in_place(const Publication& publication, CleanupProcess& cleanup)
     fs::remove(assembly / names_to_come, ignored);
     note(move_files(assembly, prefix)); // links to the records, and files such as pyvenv.cfg
     remove_what_is_gone(publication, wrappers);
-    [[maybe_unused]] const auto removed = remove_tree(assembly); // the cleanup process tries again
     return {};
 }
 
@@ -423,8 +422,12 @@ Status add_image(const fs::path& image, ImageIs image_is, const fs::path& assemb
 }
 
 Status publish(const Publication& publication, CleanupProcess& cleanup) {
-    return publication.lock.existed ? publish_in_place(publication, cleanup)
-                                    : publish_by_one_rename(publication);
+    const bool in_place = publication.lock.existed;
+    TRY(in_place ? publish_in_place(publication, cleanup) : publish_by_one_rename(publication));
+    std::vector<fs::path> no_longer_needed = {publication.staging};
+    if (in_place) no_longer_needed.push_back(publication.assembly); // otherwise it is the prefix now
+    cleanup.keep_all_but(no_longer_needed);
+    return {};
 }
 
 } // namespace containerize::prefix

@@ -43,13 +43,14 @@ struct Publication {
     std::filesystem::path assembly;
     const manifest::Manifest& manifest;   ///< describes the new current state
     std::vector<manifest::Manifest> kept; ///< other states, which remain available
+    std::filesystem::path staging;        ///< the build's, no longer needed afterwards
 };
 
 /// The last step: turns the assembly into the installation. A prefix that this build created is replaced by
 /// one rename. An existing prefix stays the same directory, because running sessions have their image mounted
 /// over it and removing a mount point unmounts it. There, renaming the manifest is the atomic switch; files
-/// that no state needs are removed afterwards; they may be in the assembly, which the
-/// caller has removed by `cleanup` if the prefix existed.
+/// that no state needs are removed afterwards. Of what `cleanup` would remove, only the staging directory and
+/// what is left of the assembly go.
 Status publish(const Publication& publication, CleanupProcess& cleanup);
 
 } // namespace containerize::prefix

@@ -4,9 +4,12 @@
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "util/json.h"
+#include "util/text_limits.h"
 #include "util/user_text.h"
+#include "util/yaml_file.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <utility>
@@ -20,15 +23,30 @@ namespace {
 using nlohmann::json;
 
 constexpr int lock_format = 1;
-constexpr std::uint64_t largest_list = std::uint64_t{64} << 20U;
-
 Result<std::string> text_of(const fs::path& file) {
-    auto content = TRY(read_input_file(file, largest_list));
+    auto content = TRY(read_input_file(file, largest_text));
     return decode(content, file);
 }
 
 std::string where_of(const fs::path& file, std::size_t line) {
     return file.string() + ":" + std::to_string(line);
+}
+
+/// Calls `visit` for each line of a list of packages that is not empty, trimmed and with its number.
+Status each_line(const fs::path& file, const std::function<Status(std::string_view, std::size_t)>& visit) {
+    const auto text = TRY(text_of(file));
+    std::size_t number = 0;
+    std::size_t packages = 0;
+    for (const auto whole : split_lines(text)) {
+        ++number;
+        const auto line = trimmed(whole);
+        if (line.empty()) continue;
+        if (line.size() > longest_line) return too_large(where_of(file, number), "1 MiB for a line");
+        if (line.find_first_of("#@") != 0 && ++packages > most_packages)
+            return too_large(where_of(file, number), "50,000 packages");
+        TRY(visit(line, number));
+    }
+    return {};
 }
 
 bool is_for(const conda::PackageRecord& record, const std::string& subdir) {
@@ -129,27 +147,25 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 
 Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& choice) {
     const auto& subdir = choice.subdir;
-    auto text = TRY(text_of(file));
     LockedEnvironment locked;
     locked.of_pip.emplace();
-    std::size_t number = 0;
     std::size_t unverified = 0;
-    for (const auto whole : split_lines(text)) {
-        ++number;
-        const auto line = trimmed(whole);
+    const auto take = [&](std::string_view line, std::size_t number) -> Status {
         constexpr std::string_view platform = "# platform:";
         if (line.starts_with(platform) && trimmed(line.substr(platform.size())) != subdir)
             return fail_input("this list is for " + std::string(trimmed(line.substr(platform.size()))) +
                                   ", and this machine is " + subdir,
                               {}, where_of(file, number), "Create a list for this platform.");
-        if (line.empty() || line.starts_with('#') || line == "@EXPLICIT") continue;
+        if (line.starts_with('#') || line == "@EXPLICIT") return {};
         auto record = TRY(record_of_url(std::string(line), file, where_of(file, number)));
         if (!is_for(record, subdir))
             return fail_input("this package is for " + record.subdir + ", and this machine is " + subdir, {},
                               where_of(file, number), "Create a list for this platform.");
         unverified += record.md5.empty() && record.sha256.empty() ? 1 : 0;
         add_conda_package(std::move(record), {}, locked);
-    }
+        return {};
+    };
+    TRY(each_line(file, take));
     if (locked.packages.empty()) return fail_input("this list contains no package", {}, file.string());
     if (unverified > 0)
         locked.notes.push_back(std::to_string(unverified) + " packages of " + file.string() +
@@ -160,6 +176,8 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& 
 Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& choice) {
     const auto& subdir = choice.subdir;
     auto text = TRY(text_of(file));
+    // JSON is YAML.
+    if (most_yaml_nodes(text) > most_nodes_of_lock) return too_large(file.string(), "1,000,000 entries");
     // The json library throws on wrong types and missing keys; turn that into errors.
     try {
         const json root = parse_json(text);
@@ -254,13 +272,9 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
 }
 
 Result<CondaEnvironment> read_list_export(const fs::path& file) {
-    auto text = TRY(text_of(file));
     CondaEnvironment environment;
-    std::size_t number = 0;
-    for (const auto whole : split_lines(text)) {
-        ++number;
-        const auto line = trimmed(whole);
-        if (line.empty() || line.starts_with('#')) continue;
+    const auto take = [&](std::string_view line, std::size_t number) -> Status {
+        if (line.starts_with('#')) return {};
         const auto first = line.find('=');
         const auto second = line.find('=', first == line.npos ? first : first + 1);
         const auto build = second == line.npos ? std::string_view() : line.substr(second + 1);
@@ -268,13 +282,15 @@ Result<CondaEnvironment> read_list_export(const fs::path& file) {
             environment.pip.push_back({.text = std::string(line.substr(0, first)) +
                                                "==" + std::string(line.substr(first + 1, second - first - 1)),
                                        .where = where_of(file, number)});
-            continue;
+            return {};
         }
         auto spec = conda::parse_match_spec(line);
         if (!spec) spec.error().where = where_of(file, number);
         auto one = TRY(std::move(spec));
         environment.dependencies.push_back({.spec = std::move(one), .where = where_of(file, number)});
-    }
+        return {};
+    };
+    TRY(each_line(file, take));
     return environment;
 }
 

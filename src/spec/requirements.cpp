@@ -6,6 +6,7 @@
 #include "spec/requirement_options.h"
 #include "util/digest.h"
 #include "util/log.h"
+#include "util/text_limits.h"
 #include "util/user_text.h"
 
 #include <algorithm>
@@ -50,17 +51,21 @@ bool is_place_of_secret(std::string_view before, std::string_view value) {
 }
 
 /// Like pip, expands ${NAME} if the name has only upper-case letters, digits and underscores, and the
-/// variable is set and not empty.
+/// variable is set and not empty. The text ends early where it becomes longer than a line may be.
 void expand_variables(std::string_view text, RequirementLine& line) {
     auto& expanded = line.text;
-    for (std::size_t at = 0; at < text.size();) {
+    const auto is_known = [&line](const std::string& name) {
+        return std::ranges::any_of(line.variables, [&](const auto& one) { return one.first == name; });
+    };
+    for (std::size_t at = 0; at < text.size() && expanded.size() <= longest_line;) {
         const auto end = text.substr(at).starts_with("${")
                              ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 2)
                              : std::string_view::npos;
         if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
             const std::string name(text.substr(at + 2, end - at - 2));
             if (const auto value = named_variable(name); !value.empty()) {
-                if (is_place_of_secret(expanded, value)) line.variables.emplace_back(name, value);
+                if (!is_known(name) && is_place_of_secret(expanded, value))
+                    line.variables.emplace_back(name, value);
                 expanded += value;
                 at = end + 1;
                 continue;
@@ -70,21 +75,33 @@ void expand_variables(std::string_view text, RequirementLine& line) {
     }
 }
 
+/// What all files of requirements may still have together.
+struct Budget {
+    std::size_t lines = most_packages, bytes = largest_text;
+};
+
 /// Joins continued lines and trims them. Each gets the number of its first line.
-std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path& file) {
+Result<std::vector<RequirementLine>> logical_lines(std::string_view text, const fs::path& file,
+                                                   Budget& budget) {
     std::vector<RequirementLine> result;
     std::string joined;
     std::size_t number = 0;
     std::size_t first = 0;
-    const auto finish = [&] {
+    const auto finish = [&]() -> Status {
         const auto content = trimmed(without_comment(joined));
         if (!content.empty()) {
-            auto& line = result.emplace_back(
-                RequirementLine{.file = file, .number = first, .text = {}, .written = std::string(content)});
+            RequirementLine line{.file = file, .number = first, .text = {}, .written = std::string(content)};
             expand_variables(content, line);
+            if (line.text.size() > longest_line) return too_large(where(line), "1 MiB for a line");
+            if (budget.lines == 0) return too_large(where(line), "50,000 requirements");
+            if (budget.bytes < line.text.size()) return too_large(where(line), "16 MiB");
+            --budget.lines;
+            budget.bytes -= line.text.size();
+            result.push_back(std::move(line));
         }
         joined.clear();
         first = 0;
+        return {};
     };
     for (auto line : split_lines(text)) {
         ++number;
@@ -95,9 +112,9 @@ std::vector<RequirementLine> logical_lines(std::string_view text, const fs::path
         if (continues) line.remove_suffix(1);
         if (comment) joined += ' ';
         joined += line;
-        if (!continues) finish();
+        if (!continues) TRY(finish());
     }
-    finish();
+    TRY(finish());
     return result;
 }
 
@@ -193,7 +210,7 @@ public:
                               "Remove one of these -r or -c lines.");
         }
         if (std::ranges::find(known_, real) != known_.end()) return {};
-        auto read_content = read_input_file(file);
+        auto read_content = read_input_file(file, largest_text);
         if (!read_content && !included_from.empty()) {
             auto& error = read_content.error();
             error.what = "cannot read '" + file.string() + "', which is included here";
@@ -210,7 +227,8 @@ public:
         digest.update(length.data(), length.size());
 
         open_.push_back(real);
-        for (const auto& line : logical_lines(text, file)) {
+        const auto lines = TRY(logical_lines(text, file, budget_));
+        for (const auto& line : lines) {
             result.lines.push_back(line);
             TRY(check(line));
         }
@@ -219,7 +237,8 @@ public:
     }
 
     Status check_foreign(const Located& foreign) {
-        for (auto& line : logical_lines(foreign.text, directory_ / "")) {
+        auto lines = TRY(logical_lines(foreign.text, directory_ / "", budget_));
+        for (auto& line : lines) {
             line.foreign = foreign.where;
             TRY(check(line));
         }
@@ -302,6 +321,7 @@ private:
     fs::path directory_;          ///< working directory of the installer, for local paths
     std::vector<fs::path> known_; ///< canonical paths of all files read
     std::vector<fs::path> open_;  ///< the current chain of includes
+    Budget budget_;
 };
 
 } // namespace

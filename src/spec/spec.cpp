@@ -5,11 +5,13 @@
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "spec/requirements.h"
+#include "util/text_limits.h"
 #include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <vector>
 
 #include <sys/stat.h>
@@ -18,8 +20,10 @@ namespace containerize::spec {
 
 namespace {
 
+constexpr std::size_t longest_start = 8192;
+
 bool has_binary_start(std::string_view content) {
-    return content.substr(0, 8192).find('\0') != std::string_view::npos ||
+    return content.substr(0, longest_start).find('\0') != std::string_view::npos ||
            content.starts_with("PK\x03\x04") || content.starts_with("\x1f\x8b") ||
            content.starts_with("BZh9");
 }
@@ -225,6 +229,13 @@ constexpr auto table = std::to_array<Format>({
      .reader = read_requirements},
 });
 
+bool is_binary(const fs::path& file) {
+    std::string start(longest_start, '\0');
+    std::ifstream stream(file, std::ios::binary);
+    stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+    return has_binary_start(std::string_view(start).substr(0, static_cast<std::size_t>(stream.gcount())));
+}
+
 std::unexpected<Error> unsupported(const fs::path& file, const Format& format) {
     return fail_input("this is " + std::string(format.description) + ", which cannot be built", {},
                       file.string(), std::string(format.advice));
@@ -266,10 +277,14 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     if (!S_ISREG(info.st_mode))
         return fail_input("this is not a regular file", {}, file.string(),
                           std::string(format_of(SpecKind::unknown).advice));
-    // Such as a disk image: no text file is this large.
-    constexpr off_t longest_text = off_t{64} << 20U;
-    if (info.st_size > longest_text) return unsupported(file, format_of(SpecKind::archive));
-    auto content = TRY(read_input_file(file));
+    if (static_cast<std::uint64_t>(info.st_size) > largest_text) {
+        if (is_binary(file)) return unsupported(file, format_of(SpecKind::archive));
+        return too_large(file.string(), "16 MiB");
+    }
+    auto content = TRY(read_input_file(file, largest_text));
+    if (const auto ends = std::ranges::count(content, '\n') + std::ranges::count(content, '\r');
+        static_cast<std::size_t>(ends) > most_lines)
+        return too_large(file.string(), "1,000,000 lines");
     const auto& format = format_of(recognise(content, file.filename().string()));
     if (!std::holds_alternative<std::monostate>(format.reader)) return format.kind;
     if (format.kind == SpecKind::empty)

@@ -22,16 +22,20 @@ namespace containerize {
 namespace {
 
 constexpr std::size_t output_limit = std::size_t{1} << 20U;
+/// The report of pip for the largest environments has a few MiB.
+constexpr std::size_t captured_limit = std::size_t{64} << 20U;
 constexpr std::size_t line_limit = std::size_t{64} << 10U;
 
-using OnData = std::function<void(std::string_view)>;
+/// Returns whether it takes more.
+using OnData = std::function<bool(std::string_view)>;
+using OnLine = std::function<void(std::string_view)>;
 
 /// Splits the data from a pipe into lines, for the log and the caller, and keeps the end of it.
 class LineReader {
 public:
-    explicit LineReader(const OnData& on_line) : on_line_(on_line) {}
+    explicit LineReader(const OnLine& on_line) : on_line_(on_line) {}
 
-    void add(std::string_view data) {
+    bool add(std::string_view data) {
         kept_ += data;
         // Rarely, because each time a whole megabyte moves.
         if (kept_.size() > 2 * output_limit) kept_.erase(0, kept_.size() - output_limit);
@@ -46,6 +50,7 @@ public:
         line_ += data;
         // A program that writes no newlines must not fill the memory.
         if (line_.size() > line_limit) flush();
+        return true;
     }
 
     /// The kept output, for messages. Its last line may have no newline.
@@ -63,7 +68,7 @@ private:
         line_.clear();
     }
 
-    const OnData& on_line_;
+    const OnLine& on_line_;
     std::string line_, kept_;
 };
 
@@ -74,14 +79,14 @@ struct Stream {
 };
 
 /// Reads what is there, up to a limit: a child that never pauses must not keep interrupts out. Returns false
-/// at the end of the stream.
+/// at the end of the stream, or if its sink takes no more.
 bool drain(const Stream& stream) {
     std::array<char, 1U << 16U> buffer{};
     for (int reads = 0; reads < 16; ++reads) {
         const ssize_t got = read(stream.fd.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return got < 0 && errno == EAGAIN;
-        stream.sink({buffer.data(), static_cast<std::size_t>(got)});
+        if (!stream.sink({buffer.data(), static_cast<std::size_t>(got)})) return false;
     }
     return true;
 }
@@ -200,7 +205,7 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
 
 Result<Outcome> run(const Command& command) {
     LineReader lines(command.on_line);
-    auto code = execute(command, [&](std::string_view data) { lines.add(data); }, {});
+    auto code = execute(command, [&](std::string_view data) { return lines.add(data); }, {});
     auto output = lines.finish();
     if (!code) return fail(std::move(code.error()));
     return Outcome{.exit_code = *code, .output = std::move(output)};
@@ -209,11 +214,18 @@ Result<Outcome> run(const Command& command) {
 Result<Outcome> capture(const Command& command) {
     LineReader errors(command.on_line);
     Outcome outcome;
-    auto code = execute(
-        command, [&](std::string_view data) { outcome.output += data; },
-        [&](std::string_view data) { errors.add(data); });
+    bool fits = true;
+    const auto keep = [&](std::string_view data) {
+        fits = fits && data.size() <= captured_limit - outcome.output.size();
+        if (fits) outcome.output += data;
+        return fits; // otherwise the program gets SIGPIPE
+    };
+    auto code = execute(command, keep, [&](std::string_view data) { return errors.add(data); });
     outcome.errors = errors.finish();
     if (!code) return fail(std::move(code.error()));
+    if (!fits)
+        return fail({.what = "cannot use the output of `" + redacted_command(command.argv) + "`",
+                     .why = "it is larger than 64 MiB"});
     outcome.exit_code = *code;
     return outcome;
 }
@@ -222,10 +234,9 @@ Result<int> run_in_foreground(const Command& command, Keyboard keyboard) {
     auto child = TRY(start(command, std::nullopt));
     const bool is_for_us = keyboard == Keyboard::interrupts_us;
     const IgnoredSignals ignored(is_for_us ? std::vector{SIGQUIT} : std::vector{SIGINT, SIGQUIT});
-    child.wait_for_end_or(interrupt_fd());
     // The program gets the terminal's SIGINT itself.
-    if (!child.ended() && interrupted() && interrupt_signal() != SIGINT)
-        child.signal_group(interrupt_signal());
+    child.wait_for_end_or(termination_fd());
+    if (!child.ended() && termination_signal() != 0) child.signal_group(termination_signal());
     const int code = child.wait();
     if (is_for_us && interrupted()) return fail_interrupted();
     return code;

@@ -38,15 +38,15 @@ struct Outcome {
 Result<Outcome> run(const Command& command);
 
 /// The same for programs that are asked a question: the output is all of stdout; stderr goes to the log and
-/// to `on_line`.
+/// to `on_line`. Fails if the output is larger than 64 MiB.
 Result<Outcome> capture(const Command& command);
 
 enum class Keyboard {
     for_program,  ///< its signals are only for the program, such as a shell
     interrupts_us ///< Ctrl-C ends this process's work, too, however the program takes it
 };
-/// Runs a program with our own stdin, stdout and stderr, so that it can be a shell. Returns its exit code. A
-/// SIGTERM or SIGHUP is passed on to the program, unless SIGINT came first.
+/// Runs a program with our own stdin, stdout and stderr, so that it can be a shell. Returns its exit code.
+/// The first SIGTERM or SIGHUP is passed on to the program.
 Result<int> run_in_foreground(const Command& command, Keyboard keyboard = Keyboard::for_program);
 
 /// The first executable file of this name in the directories of `path`, a list like PATH; nullopt if there is

@@ -1,6 +1,7 @@
 #include "util/yaml_file.h"
 
 #include "core/filesystem.h"
+#include "util/text_limits.h"
 #include "util/user_text.h"
 
 #include <algorithm>
@@ -13,8 +14,6 @@
 namespace containerize {
 
 namespace {
-
-constexpr std::uint64_t largest_file = std::uint64_t{16} << 20U;
 
 /// Finds scalars with NUL characters, which cannot be passed to programs.
 class NulFinder : public YAML::EventHandler {
@@ -53,7 +52,7 @@ bool goes_on_after_its_document(const std::string& text, YAML::EventHandler& han
 
 Result<YamlFile> YamlFile::read(const std::filesystem::path& file, std::size_t most_nodes,
                                 bool may_have_secrets) {
-    auto content = TRY(read_input_file(file, largest_file));
+    auto content = TRY(read_input_file(file, largest_text));
     auto text = TRY(decode(content, file));
     if (most_yaml_nodes(text) > most_nodes)
         return fail_input("this file has too many entries", "the limit is " + std::to_string(most_nodes),

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, eventually, made_once
+from conftest import CACHE, SOURCE, eventually, locked, made_once
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from oci_image import MACHINE, Layout, digest_of, sif_file, tar_of  # noqa: E402
@@ -296,6 +296,48 @@ def test_killed_pull_leaves_nothing_visible(base, registry, user, tool, work):
     assert list((base.store / ".pulling").iterdir()) == []
     base("pull", words[-1])
     assert len(base.images()) == 2
+
+
+def test_offline_connects_to_no_registry(base, proxy, user, tool, work):
+    server = proxy()
+    name = f"docker://127.0.0.1:{server.port}/test/good:1"
+    words = (str(tool), "new", "--offline", "--base", name, "--prefix", str(work / "env"), str(user.write(work / "requirements.txt", "six\n")))
+    env = {"CONTAINERIZE_BASES": str(base.store), "HOME": str(work)}
+    done = user.run(*words, env=env, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"{name}: the store of base images does not have this image: --offline forbids using the network" in done.stderr
+    assert f"containerize base pull {name}" in done.stderr
+    assert server.seen == []
+    base("pull", name)
+    server.seen.clear()
+    done = user.run(*words, env=env, check=False)
+    assert "forbids" not in done.stderr, "the image is in the store; whether it has a Python does not matter here"
+    assert server.seen == []
+
+
+def test_an_interrupt_ends_a_bootstrap_with_a_message(base, user, tool, work):
+    staging = base.store / ".pulling"
+    left = staging / "sha256-left"
+    for directory in (base.store, staging, left):
+        directory.mkdir()
+        os.chown(directory, user.uid, user.entry.pw_gid)
+    lock = user.write(staging / "sha256-bootstrap.lock", "")
+    with locked(lock):
+        process = user.start(str(tool), "base", "bootstrap", env={"CONTAINERIZE_BASES": str(base.store), "HOME": str(work)})
+        eventually(lambda: not left.exists())
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT, errors
+    assert errors.endswith("containerize: interrupted\n")
+
+
+def test_a_bootstrap_beyond_the_file_size_limit_leaves_no_image(base, user, tool, work):
+    image = work / "host.sqfs"
+    words = f"ulimit -f 1024; exec {tool} base bootstrap --output {image}"
+    done = user.run("bash", "-c", words, env={"HOME": str(work)}, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"{image}: cannot write the image: File too large" in done.stderr
+    assert not image.exists()
 
 
 def hostile_image(layout: Layout, tag: str, *members, **more):

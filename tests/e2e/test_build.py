@@ -79,6 +79,15 @@ def test_a_prefix_below_the_home_directory_that_the_shell_left(user, tool, work,
     assert is_whole(user, work / "env")
 
 
+def test_no_home_is_needed_without_a_base(user, tool, work, quick):
+    variables = {"HOME": None, "XDG_CACHE_HOME": str(work)}
+    new(user, tool, work / "env", quick, env=variables)
+    assert is_whole(user, work / "env")
+    done = new(user, tool, work / "other", quick, "--base", "docker://127.0.0.1:1/none:1", check=False, env=variables)
+    assert done.returncode == 2, done.stderr
+    assert "there is no directory for base images: HOME is not set" in done.stderr
+
+
 def test_relative_prefix_and_missing_parents(user, tool, work, quick):
     user.run(str(tool), "new", "--prefix", "a/b/env", quick.name, cwd=work)
     assert is_whole(user, work / "a/b/env")
@@ -439,6 +448,41 @@ def test_bad_input(user, tool, work, options, content, message):
     assert done.stderr.startswith("containerize: ") or "\ncontainerize: " in done.stderr
     assert "terminate called" not in done.stderr and "Traceback" not in done.stderr
     assert not (work / "env").exists() and staging_directories(user) == []
+
+
+def hostile_files():
+    """Texts that are at the limits of a file's size, or beyond, and take as much memory as possible."""
+    mib = 1 << 20
+    many = lambda line, size: line * (size // len(line))  # noqa: E731
+    record = {"name": "a", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": "linux-64", "fn": "a.conda",
+              "sha256": "a" * 64, "url": "https://x/a.conda"}
+    begin = '{"containerize-lock":1,"subdir":"linux-64","conda":['
+    url = "https://x/linux-64/a-1-0.conda\n"
+    return {
+        "short requirements": many("a\n", 10 * mib),
+        "many requirements": many("a" * 299 + "\n", 14 * mib) + "?",
+        "many words": many("a " + many("-r x ", mib - 100) + "\n", 15 * mib) + "?",
+        "short lines of a list": many("a=1=0\n", 14 * mib),
+        "many lines of a list": many("a=1=0\n", 290_000) + "?=1=0\n",
+        "short explicit list": "@EXPLICIT\n" + many(url, 15 * mib),
+        "long explicit list": "@EXPLICIT\n" + many(url.replace("x", "x" * 280), 15 * mib) + "?\n",
+        "lists in a lock": begin + many("[],", 15 * mib) + "0]}",
+        "many lists in a lock": begin + many("[],", 1_000_000) + "0]}",
+        "many records in a lock": begin + many(json.dumps(record) + ",", 15 * mib) + "0]}",
+        "no lines": "a" * 70 * mib,
+        "empty lines": "\n" * 15 * mib,
+    }
+
+
+@pytest.mark.parametrize("name", hostile_files())
+def test_a_hostile_file_does_not_fill_the_memory(user, tool, work, name):
+    spec = user.write(work / "spec", hostile_files()[name])
+    process = user.start(str(tool), "new", "--offline", "--prefix", str(work / "env"), str(spec))
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 2, errors
+    assert usage.ru_maxrss < 500 * 1024, f"it took {usage.ru_maxrss // 1024} MiB"
 
 
 BAD_PREFIXES = [

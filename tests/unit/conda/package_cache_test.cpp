@@ -416,7 +416,7 @@ TEST_F(FetchPackages, InfoAndClean) {
     const auto other = package("q", 3000);
     const auto path = fetch({record, other}).value().front().path;
     fs::create_directories(repodata_in(options.cache));
-    ASSERT_TRUE(write_file(repodata_in(options.cache) / "x.json", "1234"));
+    ASSERT_TRUE(write_file(repodata_in(options.cache) / (std::string(16, 'a') + ".state.json"), "1234"));
     directory.write("cache/else", "not ours to remove");
     auto info = cache_info(options.cache).value();
     EXPECT_EQ(info.packages.files, 2U);
@@ -439,6 +439,48 @@ TEST_F(FetchPackages, InfoAndClean) {
     EXPECT_EQ(info.packages.files + info.repodata.files, 0U);
     EXPECT_TRUE(fs::exists(options.cache / "else"));
     EXPECT_TRUE(cache_info("/nowhere"));
+}
+
+TEST_F(FetchPackages, CleanKeepsForeignFiles) {
+    auto plain = package("p", 100);
+    auto by_md5 = package("q", 100);
+    by_md5.sha256.clear();
+    auto unverified = package("r", 100);
+    unverified.sha256.clear();
+    unverified.md5.clear();
+    options.allow_unverified = true;
+    ASSERT_TRUE(fetch({plain, by_md5, unverified}));
+    const std::string id(16, 'a');
+    const std::string identity(64, 'b');
+    directory.write("cache/packages/1000-" + id + "-p-1.0-0.conda", "another's place");
+    directory.write("cache/packages/." + id + "-p-1.0-0.conda.node.1000.part", "partial");
+    directory.write("cache/packages/." + id + "-p-1.0-0.conda.node.1000.part.77", "partial");
+    const std::string lists = "cache/repodata/" + std::to_string(geteuid()) + "/";
+    for (const auto& name :
+         {id + ".state.json", id + ".lock", id + "-" + id + ".json", identity + ".containerize-index-2",
+          "." + id + ".state.json.12-0", std::string(".tmp-aB3xYz")})
+        directory.write(lists + name, "ours");
+    const std::vector<std::string> foreign = {"cache/packages/numpy-2.0.0-py312_0.conda",
+                                              "cache/packages/numpy-2.0.0-py312_0.tar.bz2",
+                                              "cache/packages/thesis.tex",
+                                              "cache/packages/urls.txt",
+                                              "cache/packages/.hidden.part",
+                                              "cache/packages/" + id + "-notes.txt",
+                                              lists + "results.json",
+                                              lists + "my.lock"};
+    for (const auto& file : foreign)
+        directory.write(file, "foreign");
+
+    const auto use = cache_info(options.cache).value();
+    EXPECT_EQ(use.packages.files, 6U);
+    EXPECT_EQ(use.repodata.files, 6U);
+    const auto removed = clean_cache(options.cache, std::chrono::hours(0)).value();
+    EXPECT_EQ(removed.packages.files, 6U);
+    EXPECT_EQ(removed.repodata.files, 6U);
+    EXPECT_EQ(removed.packages.foreign, 6U);
+    EXPECT_EQ(removed.repodata.foreign, 2U);
+    for (const auto& file : foreign)
+        EXPECT_TRUE(fs::exists(directory / file)) << file;
 }
 
 TEST(CacheDirectory, Places) {

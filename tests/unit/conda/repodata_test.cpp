@@ -5,6 +5,7 @@
 #include "conda/repodata.h"
 #include "conda/repodata_state.h"
 #include "util/digest.h"
+#include "util/file_lock.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +15,10 @@
 
 #include <bzlib.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zstd.h>
 
 namespace containerize::conda {
@@ -286,6 +290,32 @@ TEST_F(FetchRepodata, AtOnce) {
     builds.clear();
     EXPECT_EQ(good, 8);
     EXPECT_EQ(asked().size(), 2U);
+}
+
+TEST_F(FetchRepodata, WaitingForAnotherBuildIsTold) {
+    serve("a/noarch/repodata.json", list);
+    test::good(make_repodata(options.cache));
+    const RepodataSlot slot(repodata_in(options.cache), server.url("a") + "/noarch");
+    const auto lock = test::good(try_lock(slot.lock()));
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t build = fork();
+    if (build == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        _exit(fetch("a") ? 0 : 1);
+    }
+    close(ends[1]);
+    const Fd reader(ends[0]);
+    std::string told;
+    char buffer[4096];
+    for (ssize_t got = 1; !told.contains("Waiting for another build, which fetches package lists\n") &&
+                          (got = read(reader.get(), buffer, sizeof buffer)) > 0;)
+        told.append(buffer, static_cast<std::size_t>(got));
+    EXPECT_EQ(told, "Waiting for another build, which fetches package lists\n");
+    flock(lock.file.get(), LOCK_UN); // the other process has inherited the descriptor
+    int status = -1;
+    waitpid(build, &status, 0);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(FetchRepodata, KilledAnywhere) {

@@ -191,12 +191,12 @@ TEST(Recorder, NotesEachBlockOnceFromAllThreads) {
     // A new recorder does not know which blocks were recorded before.
     Recorder successor(Fd(open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)));
     successor.note("/a b/env.sqfs", blocks.front());
-    successor.note("/other", blocks.front());
+    successor.note("/other\twith\t1\t1", blocks.front());
     const auto record = parse_record(*read_file(file), file);
     ASSERT_TRUE(record) << to_string(record.error());
     ASSERT_EQ(record->size(), 2U);
     EXPECT_EQ(record->at("/a b/env.sqfs"), blocks);
-    EXPECT_EQ(record->at("/other").size(), 1U);
+    EXPECT_EQ(record->at("/other\twith\t1\t1").size(), 1U);
 }
 
 TEST(Recorder, DamagedRecordsAreRefused) {

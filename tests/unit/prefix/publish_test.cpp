@@ -44,9 +44,12 @@ protected:
         TRY(add_image(image, ImageIs::of_others, assembly, manifest.image, {}));
         if (!publishing) return {};
         if (meanwhile) meanwhile();
-        auto done = publish({.lock = lock, .assembly = assembly, .manifest = manifest, .kept = {}}, *cleanup);
-        if (done) cleanup->keep_all_but({directory_ / "staging", assembly});
-        return done;
+        return publish({.lock = lock,
+                        .assembly = assembly,
+                        .manifest = manifest,
+                        .kept = {},
+                        .staging = directory_ / "staging"},
+                       *cleanup);
     }
 
     static void put(const fs::path& file, const std::string& content) {

@@ -367,6 +367,31 @@ TEST(Locked, MoreEntriesThanAnyRealFileHasAreNotMade) {
             ": this pixi lock file cannot be read: this file has too many entries: the limit is 1000000");
 }
 
+TEST(Locked, ListsWithMorePackagesThanAnyRealOneAreRefused) {
+    const TemporaryDirectory directory;
+    std::string urls = "@EXPLICIT\n";
+    std::string exported;
+    for (int i = 0; i < 50'000; ++i) {
+        const auto name = "p" + std::to_string(i);
+        urls += "https://x/linux-64/" + name + "-1-0.conda\n";
+        exported += name + "=1=0\n";
+    }
+    const auto list = directory.write("list.txt", exported);
+    EXPECT_EQ(test::good(read_list_export(list)).dependencies.size(), 50'000U);
+    directory.write("list.txt", exported + "# a comment\none=1=0\n");
+    EXPECT_EQ(to_string(test::error_of(read_list_export(list))),
+              list.string() + ":50002: this file is too large: the limit is 50,000 packages");
+    directory.write("list.txt", "a=" + std::string(1U << 20U, '1') + "=0\n");
+    EXPECT_EQ(to_string(test::error_of(read_list_export(list))),
+              list.string() + ":1: this file is too large: the limit is 1 MiB for a line");
+    const auto explicit_list = directory.write("explicit.txt", urls + "https://x/linux-64/q-1-0.conda\n");
+    EXPECT_EQ(refused(explicit_list, SpecKind::conda_explicit),
+              explicit_list.string() + ":50002: this file is too large: the limit is 50,000 packages");
+    const auto lock = directory.write("containerize.lock", "[" + std::string(1U << 20U, ',') + "]");
+    EXPECT_EQ(refused(lock, SpecKind::lock),
+              lock.string() + ": this file is too large: the limit is 1,000,000 entries");
+}
+
 TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
     const TemporaryDirectory directory;
     for (const auto& [version, text] : pixi_locks()) {

@@ -142,6 +142,10 @@ TEST(RecogniseSupported, Messages) {
     fs::resize_file(large, 1U << 30U);
     refused(large, "an archive or other binary file",
             "To install a package file, list its path in a requirements file.");
+    const auto text = directory.write("large.txt", std::string((16U << 20U) + 1, 'a'));
+    EXPECT_EQ(message(text), text.string() + ": this file is too large: the limit is 16 MiB");
+    directory.write("large.txt", std::string(1'000'001, '\n'));
+    EXPECT_EQ(message(text), text.string() + ": this file is too large: the limit is 1,000,000 lines");
 }
 
 // Files that people wrote.

@@ -134,6 +134,13 @@ TEST(Run, NothingThatIsShownHasSecrets) {
     EXPECT_EQ(captured->errors, "https://****@host\n");
 }
 
+TEST(Capture, MoreThanTheLimitIsAnError) {
+    const auto outcome = test::good(capture(shell("head -c 67108864 /dev/zero")));
+    EXPECT_EQ(outcome.output.size(), 64U << 20U);
+    EXPECT_EQ(to_string(test::error_of(capture(shell("exec cat /dev/zero")))),
+              "cannot use the output of `sh -c 'exec cat /dev/zero'`: it is larger than 64 MiB");
+}
+
 TEST(Capture, StdoutAlone) {
     std::vector<std::string> lines;
     auto command = shell("echo out; echo err >&2; head -c 3000000 /dev/zero");
@@ -234,9 +241,9 @@ TEST(Interrupt, IsSeenThroughEndlessOutput) {
 
 namespace {
 
-/// Runs `script` in the foreground of a process of its own, sends that process alone the signal `number`, and
-/// returns its exit code: 1 if it reported the interrupt.
-int interrupt_in_foreground(const std::string& script, int number, Keyboard keyboard,
+/// Runs `script` in the foreground of a process of its own, sends that process alone the signals `numbers`,
+/// and returns its exit code: 1 if it reported the interrupt.
+int interrupt_in_foreground(const std::string& script, const std::vector<int>& numbers, Keyboard keyboard,
                             const fs::path& directory) {
     const pid_t process = fork();
     if (process == 0) {
@@ -247,7 +254,8 @@ int interrupt_in_foreground(const std::string& script, int number, Keyboard keyb
         _exit(code ? *code : 1);
     }
     EXPECT_TRUE(test::happens([&] { return fs::exists(directory / "started"); }));
-    kill(process, number);
+    for (const int number : numbers)
+        kill(process, number);
     int status = 0;
     waitpid(process, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -258,11 +266,13 @@ int interrupt_in_foreground(const std::string& script, int number, Keyboard keyb
 TEST(Foreground, SignalsThatOnlyWeGetArePassedOn) {
     for (const auto& [number, name] : {std::pair(SIGTERM, "TERM"), std::pair(SIGHUP, "HUP")})
         for (const auto keyboard : {Keyboard::for_program, Keyboard::interrupts_us}) {
-            const TemporaryDirectory directory;
             const auto script = std::string("trap 'exit 7' ") + name +
                                 "; touch started; while [ ! -e never ]; do sleep 0.01; done";
             const int expected = keyboard == Keyboard::for_program ? 7 : 1;
-            EXPECT_EQ(interrupt_in_foreground(script, number, keyboard, directory.path()), expected);
+            for (const auto& numbers : {std::vector{number}, std::vector{SIGINT, number}}) {
+                const TemporaryDirectory directory;
+                EXPECT_EQ(interrupt_in_foreground(script, numbers, keyboard, directory.path()), expected);
+            }
         }
 }
 
