@@ -178,8 +178,8 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    for (const auto& line :
-         requirements.read.lines) { // remember them now: their variables have been expanded
+    // Now, since their variables have been expanded.
+    for (const auto& line : requirements.read.lines) {
         remember_secrets_in(line.text);
         for (const auto& [name, value] : line.variables)
             remember_variable(name, value);
