@@ -40,10 +40,28 @@ std::string what_and_why(const Error& error) {
     return error.what + (error.why.starts_with('\n') ? ":" : ": ") + error.why;
 }
 
+namespace {
+
+/// A message may quote a malformed file whose only line has a megabyte.
+std::string with_short_lines(std::string_view text) {
+    constexpr std::size_t longest = 5000; // more than a path
+    std::string shortened;
+    for (;;) {
+        const auto line = text.substr(0, text.find('\n'));
+        shortened.append(line.substr(0, longest));
+        if (line.size() > longest) shortened += "...";
+        if (line.size() == text.size()) return shortened;
+        shortened += '\n';
+        text.remove_prefix(line.size() + 1);
+    }
+}
+
+} // namespace
+
 std::string to_string(const Error& error) {
     auto text = (error.where.empty() ? "" : error.where + ": ") + what_and_why(error);
     if (!error.hint.empty()) text += "\n" + error.hint;
-    return printable(text);
+    return printable(with_short_lines(text));
 }
 
 } // namespace containerize

@@ -18,7 +18,7 @@ namespace {
 /// Forces the "fork" start method: the others, which Python 3.14 prefers, re-import the main program, and
 /// `-c` has no file to import.
 constexpr const char* compile_program = R"(
-import os, py_compile, struct, sys
+import marshal, os, py_compile, struct, sys
 
 def reuse_byte_code(path):
     import importlib.util
@@ -37,6 +37,10 @@ def reuse_byte_code(path):
     by_hash = struct.pack('<L', 3) + digest
     is_newer = source.st_ctime_ns < made.st_mtime_ns
     if not (code.startswith(magic + by_time) and is_newer) and not code.startswith(magic + by_hash):
+        return False
+    try:
+        marshal.loads(code[16:]) # a disk that was full may have cut it
+    except (EOFError, TypeError, ValueError):
         return False
     os.unlink(cached)
     try:

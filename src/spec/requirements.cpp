@@ -75,6 +75,9 @@ void expand_variables(std::string_view text, RequirementLine& line) {
     }
 }
 
+/// Each takes stack space.
+constexpr std::size_t deepest_include = 100;
+
 /// What all files of requirements may still have together.
 struct Budget {
     std::size_t lines = most_packages, bytes = largest_text;
@@ -210,6 +213,10 @@ public:
                               "Remove one of these -r or -c lines.");
         }
         if (std::ranges::find(known_, real) != known_.end()) return {};
+        if (open_.size() == deepest_include)
+            return fail_input("files are included too deeply",
+                              "at most " + std::to_string(deepest_include) + " may include one another",
+                              included_from);
         auto read_content = read_input_file(file, largest_text);
         if (!read_content && !included_from.empty()) {
             auto& error = read_content.error();

@@ -152,7 +152,7 @@ def test_no_run_compares_byte_code_with_sources(user, env):
 # Writes two modules, byte-code that says something else, and then one of the modules again, with size and time of modification kept.
 MODULES_WITH_OTHER_BYTE_CODE = """
 import importlib.util, marshal, os, pathlib, struct, sysconfig, time
-for name in ("same", "changed"):
+for name in ("same", "changed", "cut"):
     source = pathlib.Path(sysconfig.get_paths()["purelib"], name + ".py")
     source.write_text("number = 1\\n")
     found = os.stat(source)
@@ -165,13 +165,15 @@ for name in ("same", "changed"):
     if name == "changed":
         source.write_text("number = 3\\n")
         os.utime(source, ns=(found.st_atime_ns, found.st_mtime_ns))
+    if name == "cut":
+        os.truncate(cached, cached.stat().st_size - 5)
 """
 
 
 def test_byte_code_is_kept_if_it_is_newer_than_its_source(user, tool, work, small):
     prefix = user.copy(small, work / "env", work / "env")
     user.run(str(tool), "update", str(prefix), "--", "python", "-c", MODULES_WITH_OTHER_BYTE_CODE)
-    assert python(user, prefix, "import same, changed; print(same.number, changed.number)") == "2 3"
+    assert python(user, prefix, "import same, changed, cut; print(same.number, changed.number, cut.number)") == "2 3 1"
 
 
 def test_standard_streams_may_be_closed(user, tool, work, where):

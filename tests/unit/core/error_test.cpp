@@ -1,5 +1,7 @@
 #include "core/error.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace containerize {
@@ -17,6 +19,13 @@ TEST(Error, WhatOthersWroteCannotReprogramATerminal) {
                               .where = std::string("f\0", 2),
                               .hint = "\b"}),
               "f?: not a name: '?]0;x?': a??\tb\nc ?2J \xC3\xBC\xC2\xB5\n?");
+}
+
+TEST(Error, LongLinesAreShortened) {
+    EXPECT_EQ(to_string(Error{.what = std::string(5000, 'x'), .hint = "Do Z."}),
+              std::string(5000, 'x') + "\nDo Z.");
+    EXPECT_EQ(to_string(Error{.what = std::string(1'000'000, 'x'), .hint = "Do Z."}),
+              std::string(5000, 'x') + "...\nDo Z.");
 }
 
 TEST(Error, ErrnoAndInput) {
