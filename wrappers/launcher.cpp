@@ -28,10 +28,8 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/auxv.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,7 +170,7 @@ void touch(const std::string& file) {
 std::string wait_for_session(const Fd& reader) {
     std::string answer;
     std::array<char, 4096> buffer;
-    // Read up to a NUL: the session's servers hold the pipe, too, so end of file may never come.
+    // Read up to a NUL: processes that the session has started hold the pipe, too.
     while (!answer.ends_with('\0')) {
         const auto got = read(reader.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;

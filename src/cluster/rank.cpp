@@ -1,5 +1,6 @@
 #include "cluster/rank.h"
 
+#include "core/ownership.h"
 #include "core/variables.h"
 
 #include <algorithm>
@@ -21,9 +22,9 @@ Settings where_not_set(const Environment& variables, const Settings& wanted) {
 }
 
 Status make_own_directory(const std::string& path) {
-    const bool made = mkdir(path.c_str(), 0700) == 0;
-    if (made) chmod(path.c_str(), 0700); // whatever the umask is
-    if (!made && errno != EEXIST) return fail_errno("cannot create a directory for caches", path);
+    const PrivateUmask whatever_the_callers;
+    if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+        return fail_errno("cannot create a directory for caches", path);
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
         (info.st_mode & 0022U) != 0)

@@ -21,6 +21,19 @@ bool is_of(const struct stat& info, uid_t owner = geteuid());
 /// Whether it is a directory of this user's, with all access for the user and none for others.
 bool is_private_directory(const struct stat& info);
 
+/// While one exists, what this process makes is for the user alone, with all access, whatever the umask was.
+/// For processes with one thread.
+class PrivateUmask {
+public:
+    PrivateUmask() : before_(umask(S_IRWXG | S_IRWXO)) {}
+    ~PrivateUmask() { umask(before_); }
+    PrivateUmask(const PrivateUmask&) = delete;
+    PrivateUmask& operator=(const PrivateUmask&) = delete;
+
+private:
+    mode_t before_;
+};
+
 /// Opens such a directory. No descriptor if `path` is something else, or a link: where everybody may create
 /// files, anybody can have taken the name.
 Fd open_private_directory(const std::string& path);

@@ -94,14 +94,14 @@ std::string job_of_environment() {
     return all;
 }
 
-/// The innermost service of systemd, which kills all that a service has started when that stops. The user's
-/// own systemd is none of these: it runs as long as the user is logged in.
+/// The innermost service of systemd, which kills all that a service has started when that stops. Not so the
+/// user's own systemd, which runs as long as the user is logged in, and sshd for one connection.
 std::string service_of_cgroups(std::string_view cgroups) {
     static constexpr std::string_view suffix = ".service";
     std::string_view service;
     for (std::size_t at = 0; at < cgroups.size(); ++at) {
         const auto part = part_at(cgroups.substr(at));
-        if (part.ends_with(suffix) && !part.starts_with("user@"))
+        if (part.ends_with(suffix) && !part.starts_with("user@") && !part.starts_with("sshd@"))
             service = part.substr(0, part.size() - suffix.size());
         at += part.size();
     }

@@ -39,11 +39,6 @@ Fd open_own_directory(const std::string& path) {
     return directory && has_usable_filesystem(directory) ? std::move(directory) : Fd();
 }
 
-/// Gives a new directory its mode, whatever the umask is.
-void make_private(const std::string& path) {
-    fchmodat(AT_FDCWD, path.c_str(), S_IRWXU, AT_SYMLINK_NOFOLLOW);
-}
-
 /// Tries places one after the other, and records why each was rejected.
 class StateSearch {
 public:
@@ -51,11 +46,11 @@ public:
     bool try_path(const std::string& path) {
         found_ = {.fd = open_own_directory(path), .path = path};
         if (found_.fd) return true;
+        const PrivateUmask whatever_the_callers;
         const bool made = mkdir(path.c_str(), S_IRWXU) == 0;
         std::string why =
             "it belongs to another user, its mode is not 0700, or its filesystem is read-only or a network's";
         if (!made && errno != EEXIST) why = std::strerror(errno);
-        if (made) make_private(path);
         found_.fd = open_own_directory(path); // another rank may have been faster
         if (found_.fd) return true;
         if (made) rmdir(path.c_str());
@@ -79,8 +74,8 @@ private:
         if (lstat(start.substr(0, start.size() - 1).c_str(), &taken) != 0) return false;
         if (take_first(parent, start)) return true;
         std::string made = start + "XXXXXX";
+        const PrivateUmask whatever_the_callers;
         if (mkdtemp(made.data()) == nullptr) return false;
-        make_private(made);
         // Two processes may have made one each: both then take the first.
         const bool found = take_first(parent, start);
         if (found_.path != made) rmdir(made.c_str());

@@ -116,9 +116,12 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
 // In another process: mounting asks the server, which may die meanwhile, and this one must be free to replace
 // it.
 Status ServedMount::cover_by_overlay() {
+    const pid_t supervisor = getpid();
     const pid_t pid = fork();
     if (pid < 0) return {};
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != supervisor) _exit(1);
         // While any process has these open, the kernel does not fail requests that nobody will answer.
         close_devices();
         _exit(cover(mount_points_.front()) ? 0 : 1);
@@ -129,6 +132,7 @@ Status ServedMount::cover_by_overlay() {
         if (fuse::ServerDeaths::Clock::now() >= deadline) {
             // Not waited for: it may be unable to end before the server answers.
             kill(pid, SIGKILL);
+            overlay_timed_out_ = true;
             return {};
         }
         int status = 0;

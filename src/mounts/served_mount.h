@@ -51,6 +51,10 @@ public:
     /// not count.
     [[nodiscard]] bool in_place(std::span<const Mounted> table) const;
 
+    /// Whether it has no overlay because the images were read too slowly. It works without one, but programs
+    /// are slower.
+    [[nodiscard]] bool overlay_timed_out() const { return overlay_timed_out_; }
+
     [[nodiscard]] pid_t server() const { return server_; }
     /// Counters of all its servers together; null without a server.
     [[nodiscard]] const fuse::ServerStatistics* statistics() const { return statistics_.get(); }
@@ -89,6 +93,7 @@ private:
     bool revived_ = false;
     dev_t device_ = 0; ///< of what is visible
     dev_t below_ = 0;  ///< of the FUSE mount below it, or of the kernel's mount
+    bool overlay_timed_out_ = false;
     std::vector<std::string> mount_points_;
     std::set<std::string> listed_points_;          ///< the same, as the table of mounts names them
     std::vector<image::Layers::ImageFile> images_; ///< the lowest first

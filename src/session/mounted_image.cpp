@@ -133,6 +133,8 @@ Status MountedImage::show(const manifest::Manifest& manifest, std::vector<image:
     auto cold_start = staged ? mounts::ColdStart() : mounts::cold_start_of(manifest, prefix, images);
     served_ = TRY(mounts::ServedMount::mount(std::move(images), prefix, mounts::ServedMount::Use::tree,
                                              std::move(cold_start)));
+    if (served_->overlay_timed_out())
+        notes_.emplace_back("the image is read so slowly that it gets no overlay: programs work, but slower");
     return {};
 }
 

@@ -18,6 +18,7 @@
 #include "session/logind.h"
 #include "session/mounted_image.h"
 #include "session/ssh_settings.h"
+#include "session/start_guard.h"
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,7 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -71,13 +73,14 @@ std::chrono::seconds idle_time() {
 
 class Session {
 public:
-    Session(const SessionArguments& arguments, Fd step)
+    Session(const SessionArguments& arguments, Fd step, Fd report)
         : arguments_(arguments),
           name_(!arguments.key_of_login.empty() && logins_end_their_processes() ? arguments.key_of_login
                                                                                 : arguments.key),
-          step_(std::move(step)) {}
+          step_(std::move(step)), report_(std::move(report)) {}
 
     Status start() {
+        TRY(guard_.begin(report_));
         // Held open, so that the kernel does not reuse the inode numbers in this session's name.
         outer_mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
         outer_user_.reset(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
@@ -116,8 +119,20 @@ public:
         return {};
     }
 
-    /// Mistakes of the caller, for the launcher to print.
-    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+    /// Tells the launcher how the start ended, with mistakes of the caller for it to print.
+    void report(const Status& started) {
+        // Unlocks start.lock, our standard input, for good: processes that were forked have the descriptor,
+        // too.
+        guard_.end();
+        flock(STDIN_FILENO, LOCK_UN);
+        dup2(STDERR_FILENO, STDIN_FILENO);
+        std::string text = started ? "ok" : launch::answer_for(started.error());
+        if (started)
+            for (const auto& warning : warnings_)
+                text += "\ncontainerize: warning: " + warning;
+        [[maybe_unused]] const auto written = write(report_.get(), text.c_str(), text.size() + 1);
+        report_.reset();
+    }
 
     int run() {
         auto last_look = Clock::now();
@@ -218,6 +233,7 @@ private:
         first_.reset();
         TRY(mount(std::move(installation)));
         TRY(listen_for_requests());
+        guard_.end();
         if (is_superseded()) return fail({.what = launch::superseded_answer});
         unlinkat(state_.fd.get(), inside_link_.c_str(), 0);
         if (symlinkat(name_.c_str(), state_.fd.get(), inside_link_.c_str()) != 0)
@@ -462,11 +478,17 @@ private:
 
     /// Removes the plans of images that are no longer in place, so that launchers ask for them. The next one
     /// then gets another session (answer_known).
-    void withdraw_plans() const {
+    void withdraw_plans() {
         const auto table = mounted_filesystems();
+        if (table.empty()) return; // it could not be read
+        std::set<std::string> missing;
         for (const auto& image : images_)
-            if (!image.served().in_place(table))
-                unlinkat(directory_.get(), launch::plan_file_name(image.plan().prefix).c_str(), 0);
+            if (!image.served().in_place(table)) missing.insert(image.plan().prefix);
+        // Before Linux 5.8, lines may be missing while others unmount: only two looks are sure.
+        for (const auto& prefix : missing)
+            if (missing_.contains(prefix))
+                unlinkat(directory_.get(), launch::plan_file_name(prefix).c_str(), 0);
+        missing_ = std::move(missing);
     }
 
     void collect_servers() {
@@ -614,6 +636,7 @@ private:
         dup2(STDERR_FILENO, STDIN_FILENO);
         control_.reset();
         step_.reset();
+        report_.reset();
         children_.reset();
         probes_.clear();
         outside_ = {};
@@ -664,7 +687,9 @@ private:
     std::string inside_link_;
     launch::StateDirectory state_;
     Fd outer_mounts_, outer_user_, directory_, lock_, control_, children_, log_;
-    Fd step_; ///< readable when the job step has ended
+    Fd step_;   ///< readable when the job step has ended
+    Fd report_; ///< the launcher's pipe, until the session has started
+    StartGuard guard_;
     mounts::OutsideView outside_;
     std::string mounts_; ///< the session's mount namespace
     std::optional<SshSettings> ssh_settings_;
@@ -673,6 +698,7 @@ private:
     std::vector<launch::EnvironmentChange> root_environment_;
     std::vector<std::string> warnings_;
     std::vector<MountedImage> images_;
+    std::set<std::string> missing_; ///< prefixes whose images were not in place at the last look
     std::vector<Probe> probes_;
     Clock::time_point listen_again_; ///< until then, nobody can be answered
     std::chrono::seconds idle_ = idle_time();
@@ -723,93 +749,14 @@ Status check_stack() {
                  .hint = "`ulimit -Hs` shows the limit. An administrator can raise it."});
 }
 
-int signs_of_life_to = -1;
-
-/// Unlocks start.lock, our standard input, when a filesystem has blocked this process for a while, so that
-/// others may start their sessions. A process that is blocked so can do nothing itself, not even handle a
-/// signal, and its launcher may have been killed. So a child waits for the signs of life that a signal
-/// handler writes every second.
-class StartGuard {
-public:
-    StartGuard() = default;
-    Status begin() {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
-        const Fd reader(ends[0]);
-        writer_.reset(ends[1]);
-        const pid_t parent = getpid();
-        child_ = fork();
-        if (child_ < 0) return fail_errno("cannot start a process");
-        if (child_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != parent) _exit(1);
-            writer_.reset();
-            unlock_without_signs_of_life(reader);
-        }
-        signs_of_life_to = writer_.get();
-        struct sigaction action {};
-        action.sa_flags = SA_RESTART;
-        action.sa_handler = [](int) {
-            const int error_number = errno;
-            [[maybe_unused]] const auto written = write(signs_of_life_to, ".", 1);
-            errno = error_number;
-        };
-        sigaction(SIGALRM, &action, nullptr);
-        set_timer(1);
-        return {};
-    }
-    ~StartGuard() {
-        if (child_ <= 0) return;
-        set_timer(0);
-        std::signal(SIGALRM, SIG_DFL);
-        kill(child_, SIGKILL);
-        waitpid(child_, nullptr, 0);
-    }
-    StartGuard(const StartGuard&) = delete;
-    StartGuard& operator=(const StartGuard&) = delete;
-
-private:
-    static constexpr int patience_ms = 10000;
-
-    [[noreturn]] static void unlock_without_signs_of_life(const Fd& reader) {
-        std::array<char, 64> buffer;
-        pollfd sign{.fd = reader.get(), .events = POLLIN, .revents = 0};
-        while (poll(&sign, 1, patience_ms) != 0)
-            if (read(reader.get(), buffer.data(), buffer.size()) <= 0) break;
-        flock(STDIN_FILENO, LOCK_UN);
-        _exit(0);
-    }
-
-    static void set_timer(time_t seconds) {
-        const timeval period{.tv_sec = seconds, .tv_usec = 0};
-        const itimerval timer{.it_interval = period, .it_value = period};
-        setitimer(ITIMER_REAL, &timer, nullptr);
-    }
-
-    Fd writer_;
-    pid_t child_ = 0;
-};
-
 } // namespace
 
 int run_session(const SessionArguments& arguments, Fd step, Fd report) {
     daemonize();
-    Session session(arguments, std::move(step));
-    auto started = [&]() -> Status {
-        TRY(check_stack());
-        StartGuard guard;
-        TRY(guard.begin());
-        return session.start();
-    }();
-    // Unlocks start.lock, our standard input, for good: servers that were forked have the descriptor, too.
-    flock(STDIN_FILENO, LOCK_UN);
-    dup2(STDERR_FILENO, STDIN_FILENO);
-    std::string text = started ? "ok" : launch::answer_for(started.error());
-    if (started)
-        for (const auto& warning : session.warnings())
-            text += "\ncontainerize: warning: " + warning;
-    [[maybe_unused]] const auto written = write(report.get(), text.c_str(), text.size() + 1);
-    report.reset();
+    Session session(arguments, std::move(step), std::move(report));
+    auto started = check_stack();
+    if (started) started = session.start();
+    session.report(started);
     return started ? session.run() : 1;
 }
 

@@ -4,9 +4,11 @@ message and lose nothing, and commands that follow must work."""
 import os
 import random
 import re
+import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -358,6 +360,21 @@ def test_tables_that_hang_keep_nobody_else_from_starting_a_session(user, small, 
     assert first.poll() is None
     bad.heal()
     assert first.communicate(timeout=60) == ("late\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_session_that_is_killed_while_tables_hang_holds_up_nobody(user, small, sessions, bad, number):
+    hang_at_tables(bad)
+    first = user.start(bad.prefix / "bin/python", "-c", "print('late')")
+    eventually(sessions.servers)
+    # As in the hint of the message that a session does not answer.
+    for pid in sessions.processes() if number == signal.SIGTERM else sessions.supervisors():
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    assert user.run(small / "bin/python", "-c", "print('up')", timeout=100).stdout == "up\n"
+    first.kill()
+    first.communicate(timeout=60)
+    bad.heal()
 
 
 def test_tables_that_hang_hold_up_no_session(user, small, sessions, bad, work):

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -129,6 +129,24 @@ def test_a_filesystem_that_hangs_holds_up_nobody_else(user, small, sessions, wor
 
 
 @as_root
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_session_that_is_killed_while_a_filesystem_hangs_holds_up_nobody(user, small, sessions, work, number):
+    with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
+        hanging.hang()
+        first = user.start(f"{hanging.installation}/bin/python", "-c", "print('late')")
+        eventually(lambda: sessions.supervisors() and list(sessions.state.glob("v*-*")))
+        # As in the hint of the message that a session does not answer.
+        for pid in sessions.processes() if number == signal.SIGTERM else sessions.supervisors():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        assert user.run(f"{small}/bin/python", "-c", "print('up')").stdout == "up\n"
+        first.kill()
+        first.communicate(timeout=60)
+        hanging.go_on()
+        sessions.kill_all()
+
+
+@as_root
 def test_a_filesystem_that_hangs_holds_up_no_session(user, small, sessions, work):
     """A running session is asked to mount from that filesystem, and still mounts for others meanwhile."""
     other = user.copy(small, work / "other", work / "other")
@@ -166,7 +184,7 @@ FEW_FILES = ("prlimit", "--nofile=64:64")
 def test_more_clients_than_a_session_has_descriptors(user, small, sessions, work):
     other = user.copy(small, work / "other", work / "other")
     with HangingImage(user.copy(small, work / "hanging", work / "hanging"), work) as hanging:
-        user.run(*FEW_FILES, f"{small}/bin/python", "-c", "")
+        inside = start_waiting(user, small, before=FEW_FILES, CONTAINERIZE_SESSION_IDLE="1")
         (supervisor,) = sessions.supervisors()
         files = Path(f"/proc/{supervisor}/fd")
         before = len(list(files.iterdir()))
@@ -183,11 +201,14 @@ def test_more_clients_than_a_session_has_descriptors(user, small, sessions, work
         strace.communicate(timeout=30)
         for between in trace.read_text().split("EMFILE")[1:-1]:
             assert " = 0 (Timeout)" in between, "it rests before it tries again"
+        # Those that are already mounted need no answer.
+        assert user.run(*FEW_FILES, f"{small}/bin/python", "-c", "print('up')", timeout=30).stdout == "up\n"
         clients.communicate("\n", timeout=30)
         eventually(lambda: len(list(files.iterdir())) == before)
         assert user.run(*FEW_FILES, f"{other}/bin/python", "-c", "print('up')").stdout == "up\n"
         assert sessions.supervisors() == [supervisor]
         hanging.go_on()
+        assert inside.communicate("\n", timeout=60) == ("imported\n", "")
         sessions.kill_all()
 
 
@@ -220,10 +241,10 @@ def test_a_session_outside_of_a_sandbox_stays(user, small, sessions):
 # ---- Jobs
 
 
-def start_waiting(user, installation, **environment):
+def start_waiting(user, installation, before=(), **environment):
     """Starts a program that imports modules when it gets a line of input."""
     code = "print('up', flush=True); input(); import json, email.parser, xml.dom.minidom; print('imported')"
-    process = user.start(f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env=environment)
+    process = user.start(*before, f"{installation}/bin/python", "-c", code, stdin=subprocess.PIPE, env=environment)
     assert next_line(process.stdout) == "up\n"
     return process
 
@@ -454,8 +475,10 @@ def in_group(sessions):
     def enter(name: str):
         (groups / name).mkdir(exist_ok=True)
         (groups / name / "cgroup.procs").write_text("0")
-        yield
-        (parent / "cgroup.procs").write_text("0")
+        try:
+            yield
+        finally:
+            (parent / "cgroup.procs").write_text("0")
 
     yield enter
     sessions.kill_all()

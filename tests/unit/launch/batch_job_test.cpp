@@ -78,8 +78,10 @@ TEST(Job, AServiceOfSystemdCountsWhereThereIsNoJob) {
     EXPECT_EQ(
         job_of_this_process("0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service/sub\n"),
         "service-x");
-    for (const char* groups : {"0::/\n", "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n",
-                               "0::/user.slice/user-1000.slice/session-2.scope\n", "0::/.service\n"})
+    for (const char* groups :
+         {"0::/\n", "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n",
+          "0::/user.slice/user-1000.slice/session-2.scope\n", "0::/.service\n",
+          "0::/system.slice/system-sshd.slice/sshd@3-10.0.0.1:22-10.0.0.2:5022.service\n"})
         EXPECT_EQ(job_of_this_process(groups), "") << groups;
     EXPECT_EQ(job_of_this_process("0::/pbs_jobs.service/jobid/12.server\n"), "pbs-12.server");
     setenv("PBS_JOBID", "7", 1);

@@ -145,7 +145,7 @@ TEST_F(ServedMounts, GiveNoSignsOfLifeWhileTheServerOfARootOpensItsImage) {
         std::signal(SIGALRM, [](int) { ++signs->given; });
         const pid_t reader = getpid();
         const Fd held = hold_reads();
-        if (!held) return "reads cannot be held";
+        if (!held) return "reads cannot be held"; // before Linux 5.5
         const pid_t helper = fork();
         if (helper == 0) signal_and_let_go_on(held, reader);
         auto served = mount(ServedMount::Use::root);
@@ -154,6 +154,7 @@ TEST_F(ServedMounts, GiveNoSignsOfLifeWhileTheServerOfARootOpensItsImage) {
         kill(served->server(), SIGKILL);
         return std::to_string(signs->given_early) + " before, " + std::to_string(signs->given) + " in all";
     });
+    if (result == "reads cannot be held") GTEST_SKIP() << result;
     EXPECT_EQ(result, "0 before, 1 in all");
 }
 
