@@ -61,38 +61,55 @@ Status Installers::prepare() {
                .offline = context_.options.conda.offline || context_.inputs.conda_config.offline,
                .environment = context_.environment,
                .in_child = context_.join};
-    // By default pip clones editable packages into the working directory unless it is in a venv.
-    target_.environment.emplace("PIP_SRC", (context_.prefix / "src").string());
-    // "switch": reset the URL of an existing clone, which differs because its login was removed.
-    target_.environment.emplace("PIP_EXISTS_ACTION", "s");
     // pip's own byte-code is not wanted, and that of the packages is compiled later.
     target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
-    const auto ask = [&](const std::vector<std::string>& question) {
+    const auto version = TRY(version_of_pip());
+    if (version.empty()) return {};
+    writes_report_ = writes_reports(version);
+    auto asked = context_.inside(pip::pip_command(target_));
+    asked.environment = target_.environment;
+    auto configuration = TRY(pip::configure(std::move(asked)));
+    configuration_ = std::move(configuration.settings);
+    target_.environment = std::move(configuration.environment);
+    set_defaults();
+    return {};
+}
+
+/// The output of `pip --version`; empty if there is no pip and uv can be used. Makes sure that there is a
+/// pip.
+Result<std::string> Installers::version_of_pip() {
+    const auto ask = [&] {
         auto argv = pip::pip_command(target_);
-        argv.insert(argv.end(), question.begin(), question.end());
+        argv.emplace_back("--version");
         auto command = context_.inside(std::move(argv));
         command.environment = target_.environment;
+        // A mistake in a file is no sign that there is no pip.
+        (*command.environment)["PIP_CONFIG_FILE"] = "/dev/null";
         return capture(command);
     };
-    auto version = ask({"--version"});
+    auto version = ask();
     if (version && !version->ok()) {
         auto place = place_pip();
         const bool needed = !uv() || context_.options.installer == pip::Installer::pip;
         if (!place && (needed || interrupted())) return fail(std::move(place.error()));
-        if (!place) return {};
+        if (!place) return std::string();
         target_.pip = std::move(*place);
-        version = ask({"--version"});
+        version = ask();
     }
     if (!version) return fail(std::move(version.error()));
-    writes_report_ = writes_reports(version->output);
-    auto configuration = TRY(ask({"config", "list"}));
-    remember_secrets_in(configuration.output);
-    if (const auto settings = pip::settings_of_install(configuration.output); pip::misdirect(settings)) {
-        pip::pass_without_misdirecting(settings, target_.environment);
-        configuration = TRY(ask({"config", "list"}));
-    }
-    configuration_ = std::move(configuration.output);
-    return {};
+    return std::move(version->output);
+}
+
+/// Not before pip is asked for its settings: these are ours, and none that uv would lack. The user's
+/// variables take precedence, those in files do not.
+void Installers::set_defaults() {
+    const Environment defaults = {
+        // By default pip clones editable packages into the working directory unless it is in a venv.
+        {"PIP_SRC", (context_.prefix / "src").string()},
+        // "switch": reset the URL of an existing clone, which differs because its login was removed.
+        {"PIP_EXISTS_ACTION", "s"}};
+    for (const auto& [name, value] : defaults)
+        if (!context_.environment.contains(name)) target_.environment[name] = value;
 }
 
 Status Installers::choose(const spec::Requirements& requirements) {

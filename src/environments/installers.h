@@ -49,6 +49,8 @@ public:
 
 private:
     Status prepare();
+    Result<std::string> version_of_pip();
+    void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);

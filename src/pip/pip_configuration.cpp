@@ -1,10 +1,12 @@
 #include "pip/pip_configuration.h"
 
 #include "core/text.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace containerize::pip {
 
@@ -41,6 +43,13 @@ std::string variable_of(const std::string& setting) {
     return name;
 }
 
+Result<std::string> list_settings(Command pip) {
+    pip.argv.insert(pip.argv.end(), {"config", "list"});
+    auto answer = TRY(capture(pip));
+    remember_secrets_in(answer.output);
+    return std::move(answer.output);
+}
+
 } // namespace
 
 bool misdirect(const std::vector<Setting>& settings) {
@@ -54,6 +63,15 @@ void pass_without_misdirecting(const std::vector<Setting>& settings, Environment
         else
             environment[variable_of(setting.name)] = joined_list(setting.value, " ");
     environment["PIP_CONFIG_FILE"] = "/dev/null";
+}
+
+Result<Configuration> configure(Command pip) {
+    auto listed = TRY(list_settings(pip));
+    if (const auto settings = settings_of_install(listed); misdirect(settings)) {
+        pass_without_misdirecting(settings, *pip.environment);
+        listed = TRY(list_settings(pip));
+    }
+    return Configuration{.settings = std::move(listed), .environment = std::move(*pip.environment)};
 }
 
 std::vector<Setting> settings_of_install(std::string_view configuration) {

@@ -286,6 +286,11 @@ def test_uv(user, tool, work, spec, uv):
     assert done.returncode == 2 and "uv is not on PATH" in done.stderr
 
 
+def test_uv_is_the_default(user, tool, work, spec, uv):
+    done = new(user, tool, work / "env", spec, "--verbose", env=uv)
+    assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv", done.stderr
+
+
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, installer):
     """By each of these, the installer would put the packages elsewhere, or nowhere."""
