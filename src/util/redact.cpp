@@ -218,7 +218,7 @@ private:
         }
         const auto user = login.substr(0, colon);
         const bool user_is_token = password.empty() || user.size() >= looks_random;
-        if (!user_is_token && is_reference(password)) return;
+        if (!user_is_token && is_reference(password) && has_only_braced_variables(password)) return;
         add(begin, end, user_is_token ? user : std::string_view());
         if (!says_nothing(password)) add(begin, end, password);
     }
@@ -448,6 +448,12 @@ bool is_secret_option(std::string_view word) {
 }
 
 } // namespace
+
+bool has_only_braced_variables(std::string_view text) {
+    for (auto at = text.find('$'); at != none; at = text.find('$', at + 1))
+        if (!text.substr(at).starts_with("${")) return false;
+    return true;
+}
 
 std::string redacted(std::string_view text) {
     std::string result;

@@ -20,6 +20,10 @@ std::string redacted(std::string_view text);
 /// The same for the words of a command line, joined and quoted for a shell.
 std::string redacted_command(const std::vector<std::string>& words);
 
+/// Whether all variables in a text are written as ${NAME}. pip and uv expand no others, so "$NAME" may be a
+/// password.
+bool has_only_braced_variables(std::string_view text);
+
 /// From now on redacted() replaces this secret everywhere, also percent-encoded, in base64 or escaped as in
 /// JSON, and each of its longer lines; and this process leaves no core dump. Secrets of less than four bytes
 /// are only recognized by position.

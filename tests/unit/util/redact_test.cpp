@@ -30,6 +30,9 @@ TEST(Redact, FindsSecretsByTheirPlace) {
         {"'https://bob:pw@host/x' \"https://bob:pw@host\"", "'https://****@host/x' \"https://****@host\""},
         {"https://a:b@h/\\nhttps://c:d@i/", "https://****@h/\\nhttps://****@i/"},
         {"fatal: cannot reach 'https://bob:pw@host/': no", "fatal: cannot reach 'https://****@host/': no"},
+        // A password may begin like a variable:
+        {"https://bob:$UMMERPW2024@host/simple", "https://****@host/simple"},
+        {"https://bob:${TOKEN}$UMMER@host/simple", "https://****@host/simple"},
         // A user of ssh is no secret, a password is:
         {"git+ssh://git@host/r", "git+ssh://git@host/r"},
         {"ssh://git:pw@host/r", "ssh://git:****@host/r"},
@@ -80,6 +83,7 @@ TEST(Redact, LeavesWhatIsNoSecret) {
              "https://host/pkgs/t/libfoo-1.0.conda",
              "file:///home/t/me/channel?x=y",
              "https://${USER}:${TOKEN}@host/simple",
+             "https://bob:${TOKEN}${MORE}@host/simple",
              "export TOKEN=$MY_TOKEN",
              "export TOKEN=$(cat file)",
              "--password-file /run/secret --token-file=x",
