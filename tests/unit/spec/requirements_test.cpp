@@ -125,6 +125,10 @@ TEST(Requirements, VariablesThatMayHoldSecrets) {
         {"-i https://${CONTAINERIZE_TEST_FEED}/simple", false},
         {"-f file:///${CONTAINERIZE_TEST_FEED}/x", false},
         {"-f ${CONTAINERIZE_TEST_FEED}", false},
+        {"-i https://h/x#${CONTAINERIZE_TEST_FEED}", false},
+        {"-i https://h/x ${CONTAINERIZE_TEST_FEED}", false},
+        {"x @ file://${CONTAINERIZE_TEST_ADDRESS}", true},
+        {"a${CONTAINERIZE_TEST_FEED} @ https://h/${CONTAINERIZE_TEST_FEED}", true},
         {"x==${CONTAINERIZE_TEST_FEED}", false},
     };
     for (const auto& [content, may_hold] : cases) {
@@ -134,6 +138,17 @@ TEST(Requirements, VariablesThatMayHoldSecrets) {
         EXPECT_EQ(read->lines.front().written, content);
         EXPECT_EQ(!read->lines.front().variables.empty(), may_hold) << content;
     }
+}
+
+TEST(Requirements, ALineMayConsistOfVariables) {
+    setenv("QQ", "qq", 1);
+    std::string content = "a";
+    for (int i = 0; i < 200'000; ++i)
+        content += "${QQ}";
+    const TemporaryDirectory directory;
+    const auto read = test::good(read_requirements(directory.write("r.txt", content), directory.path()));
+    EXPECT_EQ(read.lines.front().text.size(), 400'001U);
+    EXPECT_TRUE(read.lines.front().variables.empty());
 }
 
 TEST(Requirements, WhatPipAccepts) {
