@@ -28,8 +28,9 @@ bool has_only_braced_variables(std::string_view text);
 /// JSON, and each of its longer lines; and this process leaves no core dump. Secrets of less than four bytes
 /// are only recognized by position.
 void remember_secret(std::string_view secret);
-/// Remembers the value of a variable. redacted() puts ${NAME} in its place, so that what is written can be
-/// used again.
+/// Remembers the value of a variable that stands in a URL. redacted() puts ${NAME} in its place in all URLs
+/// of other machines, so that what is written can be used again. Elsewhere the value may be any word: it is
+/// replaced only if the name tells that it is a secret.
 void remember_variable(std::string_view name, std::string_view value);
 /// Remembers a password, and the header that basic authentication makes of it.
 void remember_login(std::string_view user, std::string_view password);

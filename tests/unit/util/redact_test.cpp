@@ -194,6 +194,31 @@ TEST(Redact, NamesVariables) {
     EXPECT_EQ(redacted("torch+cu121"), "torch+cu121");
 }
 
+TEST(Redact, ValuesOfVariablesStandInOtherTexts) {
+    setenv("USER", "johnsmith1", 1);
+    setenv("LOGNAME", "jsmith-login", 1);
+    setenv("HOME", "/projappl/project_77/johnsmith1", 1);
+    remember_variable("PACKAGE", "frobozzlib");
+    remember_variable("WHO", "johnsmith1");
+    remember_variable("LOGIN", "jsmith-login");
+    remember_variable("PROJECT", "project_77");
+    remember_variable("PLACE", "/projappl/project_77/johnsmith1");
+    EXPECT_EQ(redacted("- frobozzlib=2.1 # https://h/frobozzlib/frobozzlib.whl, file:///p/frobozzlib"),
+              "- frobozzlib=2.1 # https://h/${PACKAGE}/${PACKAGE}.whl, file:///p/frobozzlib");
+    EXPECT_EQ(redacted("frobozzlib @ git+https://h/frobozzlib"), "frobozzlib @ git+https://h/${PACKAGE}");
+    for (const char* text : {"/scratch/johnsmith1/data", "https://h/johnsmith1/jsmith-login/x.whl",
+                             "https://h/project_77/x", "https://h//projappl/project_77/johnsmith1/x"})
+        EXPECT_EQ(redacted(text), text);
+}
+
+TEST(Redact, AVariableWithATellingNameIsASecretEverywhere) {
+    remember_variable("FEED_TOKEN", "zork-feed-77");
+    EXPECT_EQ(redacted("GET /zork-feed-77/x of https://h/zork-feed-77/x"),
+              "GET /****/x of https://h/${FEED_TOKEN}/x");
+    remember_secret("longer-zork-feed-77-secret");
+    EXPECT_EQ(redacted("https://h/longer-zork-feed-77-secret/x"), "https://h/****/x");
+}
+
 TEST(Redact, Netrc) {
     remember_secrets_of_netrc("machine a login me password netrcpass1\n# password\ndefault\n login password "
                               "password \"netrcpass2\"");
