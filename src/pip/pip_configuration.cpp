@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "util/redact.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
@@ -43,11 +44,21 @@ std::string variable_of(const std::string& setting) {
     return name;
 }
 
+/// Empty for a pip before 10, which cannot list them.
 Result<std::string> list_settings(Command pip) {
+    // Wins over `python` in a file, by which another Python would answer, or none.
+    (*pip.environment)["PIP_PYTHON"] = pip.argv.front();
     pip.argv.insert(pip.argv.end(), {"config", "list"});
-    auto answer = TRY(capture(pip));
+    const auto answer = TRY(capture(pip));
     remember_secrets_in(answer.output);
-    return std::move(answer.output);
+    if (!answer.ok() && answer.errors.find("unknown command") == std::string::npos)
+        return fail({.what = "pip cannot read its configuration",
+                     .why = "it printed\n" + tail(answer.errors, 6),
+                     .hint = "Correct pip.conf or the variables that begin with PIP_."});
+    std::string settings;
+    for (const auto line : split_lines(answer.output))
+        if (!line.starts_with(":env:.python=")) settings += std::string(line) + "\n";
+    return settings;
 }
 
 } // namespace
