@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
+#include "pip/distributions.h"
 #include "pip/git_logins.h"
 #include "pip/pip_configuration.h"
 #include "util/log.h"
@@ -207,7 +208,11 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     std::error_code ignored;
     fs::remove(report_file(), ignored);
     const auto request = TRY(request_for(requirements));
-    auto installed = pip::install(choice_, request, [&stage](std::string_view line) { stage.detail(line); });
+    std::set<std::string> names;
+    auto installed = pip::install(choice_, request, [&](std::string_view line) {
+        stage.detail(line);
+        names.insert(pip::installed_by_uv(line));
+    });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
@@ -217,8 +222,32 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
+    // With packages of the system, not all need to be in the environment.
+    if (!context_.options.system_site_packages)
+        for (const auto& line : requirements.read.lines)
+            names.insert(line.name);
+    if (choice_.installer == pip::Installer::uv) TRY(check_place(names));
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
+}
+
+/// uv's files may tell it to install elsewhere, which its command line cannot undo.
+Status Installers::check_place(const std::set<std::string>& installed) const {
+    std::set<std::string> present;
+    std::error_code ignored;
+    for (const auto& library : entries_in(context_.root() / "lib", ignored))
+        for (const auto& one : pip::read_distributions(library.path() / "site-packages"))
+            present.insert(pip::normalised_name(one.name));
+    std::string missing;
+    for (const auto& name : installed)
+        if (!name.empty() && !present.contains(pip::normalised_name(name)))
+            missing += (missing.empty() ? "" : ", ") + name;
+    if (missing.empty()) return {};
+    return fail(
+        {.what = "uv did not install into the environment",
+         .why = "these packages are missing: " + missing,
+         .hint = "Remove `target` and `prefix` from uv.toml, and from [tool.uv.pip] in pyproject.toml, or "
+                 "use --installer pip."});
 }
 
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {

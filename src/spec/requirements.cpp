@@ -14,6 +14,7 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <utility>
 
 namespace containerize::spec {
 
@@ -238,6 +239,18 @@ bool may_follow_name(std::string_view rest) {
     return !place.empty() && !place.starts_with('@');
 }
 
+/// The package that a requirement names; empty if it has a marker or is a path or URL without a name.
+std::string requested_name(std::string_view text) {
+    const auto requirement = trimmed(before_options(text));
+    if (is_url(requirement) || requirement.find(';') != requirement.npos) return {};
+    const auto length = name_length(requirement);
+    const auto rest = trimmed(requirement.substr(length));
+    if (length == 0 || !may_follow_name(rest) || (!rest.starts_with('@') && is_archive(requirement)))
+        return {};
+    const auto name = requirement.substr(0, length);
+    return std::string(name.substr(0, name.find_first_of(" \t[")));
+}
+
 class RequirementsFileReader {
 public:
     explicit RequirementsFileReader(fs::path directory) : directory_(std::move(directory)) {}
@@ -274,8 +287,9 @@ public:
         digest.update(length.data(), length.size());
 
         open_.push_back(real);
-        const auto lines = TRY(logical_lines(text, file, budget_));
-        for (const auto& line : lines) {
+        auto lines = TRY(logical_lines(text, file, budget_));
+        for (auto& line : lines) {
+            if (!are_constraints_) line.name = requested_name(line.text);
             result.lines.push_back(line);
             TRY(check(line));
         }
@@ -328,8 +342,13 @@ private:
             return fail_input("'" + word + "' needs a value", {}, where(line),
                               "Write the value after the option.");
         if (!alone) return {};
-        if (option->kind == OptionKind::include && !is_url(value))
-            return read((line.file.parent_path() / value).lexically_normal(), where(line));
+        if (option->kind == OptionKind::include && !is_url(value)) {
+            const bool outer =
+                std::exchange(are_constraints_, are_constraints_ || option->name == "--constraint");
+            auto done = read((line.file.parent_path() / value).lexically_normal(), where(line));
+            are_constraints_ = outer;
+            return done;
+        }
         if (option->kind == OptionKind::editable) {
             result.editable.push_back(value);
             return value.find("://") != std::string::npos || is_url(value) ? Status()
@@ -367,7 +386,8 @@ private:
 
     fs::path directory_;          ///< working directory of the installer, for local paths
     std::vector<fs::path> known_; ///< canonical paths of all files read
-    std::vector<fs::path> open_;  ///< the current chain of includes
+    bool are_constraints_ = false;
+    std::vector<fs::path> open_; ///< the current chain of includes
     Budget budget_;
 };
 

@@ -303,6 +303,16 @@ def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, ins
     assert not any((work / name).exists() for name in ("target", "prefix", "root"))
 
 
+@pytest.mark.parametrize("setting", ["target", "prefix"])
+def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, setting):
+    """The second build fails, too, although uv then finds the package there, and installs nothing."""
+    file = user.write(work / "uv.toml", f'[pip]\n{setting} = "{work}/elsewhere"\n')
+    for _ in range(2):
+        done = new(user, tool, work / "env", spec, env={**uv, "UV_CONFIG_FILE": str(file)}, check=False)
+        assert done.returncode == 1 and "these packages are missing: six" in done.stderr, done.stderr
+        assert "uv.toml" in done.stderr and not (work / "env").exists()
+
+
 def test_settings_that_pip_cannot_read(user, tool, work, spec):
     file = user.write(work / "pip.conf", "no section\n")
     done = new(user, tool, work / "env", spec, "--installer", "pip", env={"PIP_CONFIG_FILE": str(file)}, check=False)

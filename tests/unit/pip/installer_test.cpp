@@ -105,6 +105,13 @@ TEST(Installer, CertificatesOfRequestsAreUsed) {
               "/site.pem");
 }
 
+TEST(Installer, WhatUvSaysThatItInstalled) {
+    EXPECT_EQ(installed_by_uv(" + six==1.16.0"), "six");
+    EXPECT_EQ(installed_by_uv(" + demo==1.0 (from file:///a==b/demo.whl)"), "demo");
+    for (const char* line : {" - six==1.16.0", "Checked 1 package in 4ms", " + ", ""})
+        EXPECT_EQ(installed_by_uv(line), "") << line;
+}
+
 Target target_of(const fs::path& python) {
     return {.python = python, .pip = {}, .environment = {{"PATH", "/usr/bin:/bin"}}, .in_child = {}};
 }
