@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
+#include "pip/distributions.h"
 #include "pip/git_logins.h"
 #include "pip/pip_configuration.h"
 #include "util/log.h"
@@ -61,38 +62,55 @@ Status Installers::prepare() {
                .offline = context_.options.conda.offline || context_.inputs.conda_config.offline,
                .environment = context_.environment,
                .in_child = context_.join};
-    // By default pip clones editable packages into the working directory unless it is in a venv.
-    target_.environment.emplace("PIP_SRC", (context_.prefix / "src").string());
-    // "switch": reset the URL of an existing clone, which differs because its login was removed.
-    target_.environment.emplace("PIP_EXISTS_ACTION", "s");
     // pip's own byte-code is not wanted, and that of the packages is compiled later.
     target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
-    const auto ask = [&](const std::vector<std::string>& question) {
+    const auto version = TRY(version_of_pip());
+    if (version.empty()) return {};
+    writes_report_ = writes_reports(version);
+    auto asked = context_.inside(pip::pip_command(target_));
+    asked.environment = target_.environment;
+    auto configuration = TRY(pip::configure(std::move(asked)));
+    configuration_ = std::move(configuration.settings);
+    target_.environment = std::move(configuration.environment);
+    set_defaults();
+    return {};
+}
+
+/// The output of `pip --version`; empty if there is no pip and uv can be used. Makes sure that there is a
+/// pip.
+Result<std::string> Installers::version_of_pip() {
+    const auto ask = [&] {
         auto argv = pip::pip_command(target_);
-        argv.insert(argv.end(), question.begin(), question.end());
+        argv.emplace_back("--version");
         auto command = context_.inside(std::move(argv));
         command.environment = target_.environment;
+        // A mistake in a file is no sign that there is no pip.
+        (*command.environment)["PIP_CONFIG_FILE"] = "/dev/null";
         return capture(command);
     };
-    auto version = ask({"--version"});
+    auto version = ask();
     if (version && !version->ok()) {
         auto place = place_pip();
         const bool needed = !uv() || context_.options.installer == pip::Installer::pip;
         if (!place && (needed || interrupted())) return fail(std::move(place.error()));
-        if (!place) return {};
+        if (!place) return std::string();
         target_.pip = std::move(*place);
-        version = ask({"--version"});
+        version = ask();
     }
     if (!version) return fail(std::move(version.error()));
-    writes_report_ = writes_reports(version->output);
-    auto configuration = TRY(ask({"config", "list"}));
-    remember_secrets_in(configuration.output);
-    if (const auto settings = pip::settings_of_install(configuration.output); pip::misdirect(settings)) {
-        pip::pass_without_misdirecting(settings, target_.environment);
-        configuration = TRY(ask({"config", "list"}));
-    }
-    configuration_ = std::move(configuration.output);
-    return {};
+    return std::move(version->output);
+}
+
+/// Not before pip is asked for its settings: these are ours, and none that uv would lack. The user's
+/// variables take precedence, those in files do not.
+void Installers::set_defaults() {
+    const Environment defaults = {
+        // By default pip clones editable packages into the working directory unless it is in a venv.
+        {"PIP_SRC", (context_.prefix / "src").string()},
+        // "switch": reset the URL of an existing clone, which differs because its login was removed.
+        {"PIP_EXISTS_ACTION", "s"}};
+    for (const auto& [name, value] : defaults)
+        if (!context_.environment.contains(name)) target_.environment[name] = value;
 }
 
 Status Installers::choose(const spec::Requirements& requirements) {
@@ -190,7 +208,11 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     std::error_code ignored;
     fs::remove(report_file(), ignored);
     const auto request = TRY(request_for(requirements));
-    auto installed = pip::install(choice_, request, [&stage](std::string_view line) { stage.detail(line); });
+    std::set<std::string> names;
+    auto installed = pip::install(choice_, request, [&](std::string_view line) {
+        stage.detail(line);
+        names.insert(pip::installed_by_uv(line));
+    });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
@@ -200,8 +222,32 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
+    // With packages of the system, not all need to be in the environment.
+    if (!context_.options.system_site_packages)
+        for (const auto& line : requirements.read.lines)
+            names.insert(line.name);
+    if (choice_.installer == pip::Installer::uv) TRY(check_place(names));
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
+}
+
+/// uv's files may tell it to install elsewhere, which its command line cannot undo.
+Status Installers::check_place(const std::set<std::string>& installed) const {
+    std::set<std::string> present;
+    std::error_code ignored;
+    for (const auto& library : entries_in(context_.root() / "lib", ignored))
+        for (const auto& one : pip::read_distributions(library.path() / "site-packages"))
+            present.insert(pip::normalised_name(one.name));
+    std::string missing;
+    for (const auto& name : installed)
+        if (!name.empty() && !present.contains(pip::normalised_name(name)))
+            missing += (missing.empty() ? "" : ", ") + name;
+    if (missing.empty()) return {};
+    return fail(
+        {.what = "uv did not install into the environment",
+         .why = "these packages are missing: " + missing,
+         .hint = "Remove `target` and `prefix` from uv.toml, and from [tool.uv.pip] in pyproject.toml, or "
+                 "use --installer pip."});
 }
 
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,10 +50,13 @@ public:
 
 private:
     Status prepare();
+    Result<std::string> version_of_pip();
+    void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
+    [[nodiscard]] Status check_place(const std::set<std::string>& installed) const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;

@@ -59,7 +59,7 @@ std::string pin(std::string_view name, std::string_view version) {
 
 /// References to variables stay: pip and uv expand them again when they read the lock.
 std::string without_secrets(const std::string& line) {
-    if (redacted(line) == line) return line;
+    if (has_only_braced_variables(line) && redacted(line) == line) return line;
     return redacted(without_credentials_within(line));
 }
 

@@ -263,6 +263,13 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
                  .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome.output)});
 }
 
+std::string installed_by_uv(std::string_view line) {
+    constexpr std::string_view added = " + ";
+    const auto version = line.find("==");
+    if (!line.starts_with(added) || version == line.npos) return {};
+    return std::string(line.substr(added.size(), version - added.size()));
+}
+
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail) {
     const bool by_uv = choice.installer == Installer::uv;

@@ -59,6 +59,9 @@ struct InstallRequest {
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.
 Status install(const Choice& choice, const InstallRequest& request, const Detail& detail);
 
+/// The package that this line of uv's output says is now installed, " + six==1.16.0"; empty for other lines.
+std::string installed_by_uv(std::string_view line);
+
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);
 

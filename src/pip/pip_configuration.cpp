@@ -1,10 +1,13 @@
 #include "pip/pip_configuration.h"
 
 #include "core/text.h"
+#include "util/redact.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace containerize::pip {
 
@@ -41,6 +44,23 @@ std::string variable_of(const std::string& setting) {
     return name;
 }
 
+/// Empty for a pip before 10, which cannot list them.
+Result<std::string> list_settings(Command pip) {
+    // Wins over `python` in a file, by which another Python would answer, or none.
+    (*pip.environment)["PIP_PYTHON"] = pip.argv.front();
+    pip.argv.insert(pip.argv.end(), {"config", "list"});
+    const auto answer = TRY(capture(pip));
+    remember_secrets_in(answer.output);
+    if (!answer.ok() && answer.errors.find("unknown command") == std::string::npos)
+        return fail({.what = "pip cannot read its configuration",
+                     .why = "it printed\n" + tail(answer.errors, 6),
+                     .hint = "Correct pip.conf or the variables that begin with PIP_."});
+    std::string settings;
+    for (const auto line : split_lines(answer.output))
+        if (!line.starts_with(":env:.python=")) settings += std::string(line) + "\n";
+    return settings;
+}
+
 } // namespace
 
 bool misdirect(const std::vector<Setting>& settings) {
@@ -54,6 +74,15 @@ void pass_without_misdirecting(const std::vector<Setting>& settings, Environment
         else
             environment[variable_of(setting.name)] = joined_list(setting.value, " ");
     environment["PIP_CONFIG_FILE"] = "/dev/null";
+}
+
+Result<Configuration> configure(Command pip) {
+    auto listed = TRY(list_settings(pip));
+    if (const auto settings = settings_of_install(listed); misdirect(settings)) {
+        pass_without_misdirecting(settings, *pip.environment);
+        listed = TRY(list_settings(pip));
+    }
+    return Configuration{.settings = std::move(listed), .environment = std::move(*pip.environment)};
 }
 
 std::vector<Setting> settings_of_install(std::string_view configuration) {

@@ -1,6 +1,7 @@
 // Reads pip's configuration: its files and PIP_ variables.
 #pragma once
 
+#include "core/error.h"
 #include "util/process.h"
 
 #include <string>
@@ -23,6 +24,14 @@ std::vector<Setting> settings_of_install(std::string_view configuration);
 bool misdirect(const std::vector<Setting>& settings);
 /// Gives pip all other settings as variables, and no configuration file: pip has no value for "no `target`".
 void pass_without_misdirecting(const std::vector<Setting>& settings, Environment& environment);
+
+struct Configuration {
+    std::string settings;    ///< the output of `pip config list`, without settings that misdirect
+    Environment environment; ///< makes pip use them
+};
+
+/// Asks pip for its settings. `pip` is a command without arguments.
+Result<Configuration> configure(Command pip);
 
 /// The value of a list setting with `separator` between its items.
 std::string joined_list(std::string value, std::string_view separator);

@@ -1,5 +1,7 @@
 #include "pip/venv.h"
 
+#include "pip/pip_configuration.h"
+
 #include <string>
 #include <vector>
 
@@ -7,14 +9,32 @@ namespace containerize::pip {
 
 namespace {
 
-Status expect_success(const VenvRequest& request, std::vector<std::string> argv, const std::string& what) {
-    auto outcome = TRY(run({.argv = std::move(argv),
-                            .environment = request.environment,
-                            .working_directory = request.prefix,
-                            .in_child = request.in_child}));
+Command venv_command(const VenvRequest& request, std::vector<std::string> argv) {
+    return {.argv = std::move(argv),
+            .environment = request.environment,
+            .working_directory = request.prefix,
+            .in_child = request.in_child};
+}
+
+Status expect_success(const Command& command, const std::string& what) {
+    auto outcome = TRY(run(command));
     if (outcome.ok()) return {};
     return fail({.what = what,
                  .why = "exit code " + std::to_string(outcome.exit_code) + "\n" + tail(outcome.output, 12)});
+}
+
+/// For a Python without ensurepip.
+Status install_pip(const VenvRequest& request) {
+    const std::string python = (request.prefix / "bin/python").string();
+    const std::string failed = "cannot install pip";
+    if (!request.interpreter.has_pip)
+        return expect_success(
+            venv_command(request, {request.uv->string(), "pip", "install", "--python", python, "pip"}),
+            failed);
+    auto command = venv_command(request, {request.interpreter.executable.string(), "-m", "pip"});
+    command.environment = TRY(configure(command)).environment;
+    command.argv.insert(command.argv.end(), {"--python", python, "install", "--no-compile", "pip"});
+    return expect_success(command, failed);
 }
 
 } // namespace
@@ -33,21 +53,12 @@ Status check_venv(const Interpreter& interpreter, const std::optional<std::files
 
 Status make_venv(const VenvRequest& request) {
     const auto& interpreter = request.interpreter;
-    const std::string program = interpreter.executable.string();
-    const std::string prefix = request.prefix.string();
-    std::vector<std::string> argv = {program, "-m", "venv"};
+    std::vector<std::string> argv = {interpreter.executable.string(), "-m", "venv"};
     if (request.system_site_packages) argv.emplace_back("--system-site-packages");
     if (!interpreter.has_ensurepip) argv.emplace_back("--without-pip");
-    argv.push_back(prefix);
-    TRY(expect_success(request, argv, "cannot create the environment"));
-    if (interpreter.has_ensurepip) return {};
-    const std::string python = (request.prefix / "bin/python").string();
-    if (interpreter.has_pip)
-        return expect_success(request,
-                              {program, "-m", "pip", "--python", python, "install", "--no-compile", "pip"},
-                              "cannot install pip");
-    return expect_success(request, {request.uv->string(), "pip", "install", "--python", python, "pip"},
-                          "cannot install pip");
+    argv.push_back(request.prefix.string());
+    TRY(expect_success(venv_command(request, std::move(argv)), "cannot create the environment"));
+    return interpreter.has_ensurepip ? Status() : install_pip(request);
 }
 
 } // namespace containerize::pip

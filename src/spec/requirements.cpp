@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
+#include <map>
+#include <utility>
 
 namespace containerize::spec {
 
@@ -32,40 +35,78 @@ std::string_view without_comment(std::string_view line) {
     return line;
 }
 
-/// Whether a variable's value may hold a secret in this place. A login is recognised without this, and a host
-/// is none.
-bool is_place_of_secret(std::string_view before, std::string_view value) {
-    const auto is_remote = [](std::string_view text) {
-        const auto mark = text.find("://");
-        return mark != text.npos && !text.substr(0, mark).ends_with("file");
-    };
-    const auto word = before.substr(before.find_last_of(" \t'\"") + 1);
-    if (is_remote(word)) {
-        const auto after_scheme = word.substr(word.find("://") + 3);
-        return after_scheme.find_first_of("/?") != word.npos && after_scheme.find('#') == word.npos;
+/// Follows a line while its variables are expanded, and tells whether a value may hold a secret at its end. A
+/// login is recognised without this, and a host is none.
+class PlaceInLine {
+public:
+    /// Reads what was added to the line.
+    void advance(std::string_view line) {
+        for (; read_ < line.size(); ++read_)
+            read_character(line);
     }
-    if (is_remote(value)) return true;
-    constexpr std::array<std::string_view, 3> of_builds = {"--config-setting", "-C", "-option"};
-    return std::ranges::any_of(of_builds,
-                               [&](std::string_view option) { return before.find(option) != before.npos; });
-}
+
+    [[nodiscard]] bool may_hold_secret(std::string_view value) const {
+        const auto scheme = value.find("://");
+        const bool is_remote = scheme != value.npos && !value.substr(0, scheme).ends_with("file");
+        const bool is_in_url = part_ == Part::host || part_ == Part::path || part_ == Part::fragment;
+        return is_in_url ? part_ == Part::path : is_remote || is_of_build_;
+    }
+
+private:
+    /// Of the current word.
+    enum class Part { word, local_url, host, path, fragment };
+
+    void read_character(std::string_view line) {
+        const char c = line[read_];
+        const auto before = line.substr(word_, read_ - word_);
+        if (std::string_view(" \t'\"").find(c) != std::string_view::npos) {
+            part_ = Part::word;
+            word_ = read_ + 1;
+        } else if (part_ == Part::word && c == '/' && before.ends_with(":/")) {
+            part_ = before.ends_with("file:/") ? Part::local_url : Part::host;
+        } else if (part_ == Part::host && (c == '/' || c == '?')) {
+            part_ = Part::path;
+        } else if ((part_ == Part::host || part_ == Part::path) && c == '#') {
+            part_ = Part::fragment;
+        }
+        const auto so_far = line.substr(0, read_ + 1);
+        constexpr std::array<std::string_view, 3> of_builds = {"--config-setting", "-C", "-option"};
+        is_of_build_ = is_of_build_ || std::ranges::any_of(of_builds, [so_far](std::string_view option) {
+                           return so_far.ends_with(option);
+                       });
+    }
+
+    std::size_t read_ = 0, word_ = 0; ///< where the unread text and the current word begin
+    Part part_ = Part::word;
+    bool is_of_build_ = false; ///< the line has an option of builds
+};
 
 /// Like pip, expands ${NAME} if the name has only upper-case letters, digits and underscores, and the
 /// variable is set and not empty. The text ends early where it becomes longer than a line may be.
 void expand_variables(std::string_view text, RequirementLine& line) {
-    auto& expanded = line.text;
-    const auto is_known = [&line](const std::string& name) {
-        return std::ranges::any_of(line.variables, [&](const auto& one) { return one.first == name; });
+    struct Known {
+        std::string value;
+        bool noted = false;
     };
+    std::map<std::string, Known, std::less<>> variables;
+    PlaceInLine place;
+    auto& expanded = line.text;
     for (std::size_t at = 0; at < text.size() && expanded.size() <= longest_line;) {
         const auto end = text.substr(at).starts_with("${")
                              ? text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at + 2)
                              : std::string_view::npos;
         if (end != std::string_view::npos && text[end] == '}' && end > at + 2) {
-            const std::string name(text.substr(at + 2, end - at - 2));
-            if (const auto value = named_variable(name); !value.empty()) {
-                if (!is_known(name) && is_place_of_secret(expanded, value))
+            const auto name = text.substr(at + 2, end - at - 2);
+            auto known = variables.find(name);
+            if (known == variables.end())
+                known = variables.emplace(name, Known{.value = named_variable(std::string(name))}).first;
+            auto& [value, noted] = known->second;
+            if (!value.empty()) {
+                place.advance(expanded);
+                if (!noted && place.may_hold_secret(value)) {
                     line.variables.emplace_back(name, value);
+                    noted = true;
+                }
                 expanded += value;
                 at = end + 1;
                 continue;
@@ -198,6 +239,18 @@ bool may_follow_name(std::string_view rest) {
     return !place.empty() && !place.starts_with('@');
 }
 
+/// The package that a requirement names; empty if it has a marker or is a path or URL without a name.
+std::string requested_name(std::string_view text) {
+    const auto requirement = trimmed(before_options(text));
+    if (is_url(requirement) || requirement.find(';') != requirement.npos) return {};
+    const auto length = name_length(requirement);
+    const auto rest = trimmed(requirement.substr(length));
+    if (length == 0 || !may_follow_name(rest) || (!rest.starts_with('@') && is_archive(requirement)))
+        return {};
+    const auto name = requirement.substr(0, length);
+    return std::string(name.substr(0, name.find_first_of(" \t[")));
+}
+
 class RequirementsFileReader {
 public:
     explicit RequirementsFileReader(fs::path directory) : directory_(std::move(directory)) {}
@@ -234,8 +287,9 @@ public:
         digest.update(length.data(), length.size());
 
         open_.push_back(real);
-        const auto lines = TRY(logical_lines(text, file, budget_));
-        for (const auto& line : lines) {
+        auto lines = TRY(logical_lines(text, file, budget_));
+        for (auto& line : lines) {
+            if (!are_constraints_) line.name = requested_name(line.text);
             result.lines.push_back(line);
             TRY(check(line));
         }
@@ -288,8 +342,13 @@ private:
             return fail_input("'" + word + "' needs a value", {}, where(line),
                               "Write the value after the option.");
         if (!alone) return {};
-        if (option->kind == OptionKind::include && !is_url(value))
-            return read((line.file.parent_path() / value).lexically_normal(), where(line));
+        if (option->kind == OptionKind::include && !is_url(value)) {
+            const bool outer =
+                std::exchange(are_constraints_, are_constraints_ || option->name == "--constraint");
+            auto done = read((line.file.parent_path() / value).lexically_normal(), where(line));
+            are_constraints_ = outer;
+            return done;
+        }
         if (option->kind == OptionKind::editable) {
             result.editable.push_back(value);
             return value.find("://") != std::string::npos || is_url(value) ? Status()
@@ -327,7 +386,8 @@ private:
 
     fs::path directory_;          ///< working directory of the installer, for local paths
     std::vector<fs::path> known_; ///< canonical paths of all files read
-    std::vector<fs::path> open_;  ///< the current chain of includes
+    bool are_constraints_ = false;
+    std::vector<fs::path> open_; ///< the current chain of includes
     Budget budget_;
 };
 

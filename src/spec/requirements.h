@@ -19,6 +19,7 @@ struct RequirementLine {
     std::size_t number = 0; ///< first line, counted from 1
     std::string text;
     std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
+    std::string name = {};    ///< of the package, if it is requested by name and without a marker
     std::string written = {}; ///< `text` with the names of variables, for what is shown or kept
     /// Variables that may hold a secret: in URLs, which often contain tokens, and in settings of builds.
     std::vector<std::pair<std::string, std::string>> variables = {};

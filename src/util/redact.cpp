@@ -3,6 +3,7 @@
 #include "core/core_dumps.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "core/variables.h"
 #include "util/base64.h"
 #include "util/user_text.h"
 
@@ -31,6 +32,9 @@ bool is_alphanumeric(char c) {
 }
 bool is_one_of(char c, std::string_view some) {
     return some.find(c) != none;
+}
+bool is_of_scheme(char c) {
+    return is_alphanumeric(c) || is_one_of(c, "+-.");
 }
 /// What ends an address or a value: no program writes these characters within one.
 bool ends_word(char c) {
@@ -191,7 +195,7 @@ private:
 
     void look_at_url(std::size_t mark) {
         auto start = mark;
-        while (start > 0 && (is_alphanumeric(text_[start - 1]) || is_one_of(text_[start - 1], "+-.")))
+        while (start > 0 && is_of_scheme(text_[start - 1]))
             --start;
         const auto scheme = part(start, mark);
         if (scheme.empty() || scheme.ends_with("file")) return;
@@ -218,7 +222,7 @@ private:
         }
         const auto user = login.substr(0, colon);
         const bool user_is_token = password.empty() || user.size() >= looks_random;
-        if (!user_is_token && is_reference(password)) return;
+        if (!user_is_token && is_reference(password) && has_only_braced_variables(password)) return;
         add(begin, end, user_is_token ? user : std::string_view());
         if (!says_nothing(password)) add(begin, end, password);
     }
@@ -410,8 +414,10 @@ struct Known {
             return a.size() != b.size() ? a.size() > b.size() : a < b;
         }
     };
+    using Forms = std::map<std::string, std::string, LongerFirst>;
     std::mutex mutex;
-    std::map<std::string, std::string, LongerFirst> forms;
+    Forms anywhere;
+    Forms in_urls; ///< also has the values of variables
 };
 
 Known& known() {
@@ -436,6 +442,38 @@ void replace_form(std::string& text, const std::string& form, const std::string&
     }
 }
 
+void replace_forms(std::string& text, const Known::Forms& forms) {
+    for (const auto& [form, mark] : forms)
+        replace_form(text, form, mark);
+}
+
+/// Replaces forms in each URL of another machine.
+std::string with_forms_replaced_in_urls(std::string_view text, const Known::Forms& forms) {
+    std::string result;
+    std::size_t done = 0;
+    for (auto mark = text.find("://"); mark != none; mark = text.find("://", std::max(done, mark + 3))) {
+        auto start = mark;
+        while (start > done && is_of_scheme(text[start - 1]))
+            --start;
+        if (text.substr(start, mark - start).ends_with("file")) continue;
+        const auto end = end_of_word(text, mark + 3);
+        auto url = std::string(text.substr(start, end - start));
+        replace_forms(url, forms);
+        result += text.substr(done, start - done);
+        result += url;
+        done = end;
+    }
+    return result += text.substr(done);
+}
+
+/// Whether a value names the user or a directory above the user's files. It stands in many harmless texts.
+bool is_name_of_user(std::string_view value) {
+    for (const auto name : VariableList{"USER", "LOGNAME"})
+        if (variable(name) == value) return true;
+    const std::filesystem::path home = variable("HOME");
+    return home == value || std::ranges::find(home, std::filesystem::path(value)) != home.end();
+}
+
 /// Needed because output is redacted line by line.
 void remember_lines(std::string_view secret) {
     for (const auto line : split_lines(secret))
@@ -449,6 +487,12 @@ bool is_secret_option(std::string_view word) {
 
 } // namespace
 
+bool has_only_braced_variables(std::string_view text) {
+    for (auto at = text.find('$'); at != none; at = text.find('$', at + 1))
+        if (!text.substr(at).starts_with("${")) return false;
+    return true;
+}
+
 std::string redacted(std::string_view text) {
     std::string result;
     std::size_t done = 0;
@@ -460,8 +504,8 @@ std::string redacted(std::string_view text) {
     result += text.substr(done);
     auto& all = known();
     const std::lock_guard lock(all.mutex);
-    for (const auto& [form, mark] : all.forms)
-        replace_form(result, form, mark);
+    result = with_forms_replaced_in_urls(result, all.in_urls);
+    replace_forms(result, all.anywhere);
     return result;
 }
 
@@ -486,20 +530,24 @@ void remember_secret(std::string_view secret) {
     auto& all = known();
     const std::lock_guard lock(all.mutex);
     for (auto& form : forms_of(secret))
-        if (form.size() >= shortest_known) all.forms.emplace(std::move(form), redaction_mark);
+        if (form.size() >= shortest_known) {
+            all.in_urls.emplace(form, redaction_mark);
+            all.anywhere.emplace(std::move(form), redaction_mark);
+        }
 }
 
 void remember_variable(std::string_view name, std::string_view value) {
     // A shorter value is a word, such as "cu121", that stands in much harmless text.
-    if (value.size() <= longest_word) return;
-    remember_secret(value);
+    if (value.size() <= longest_word || is_name_of_user(value)) return;
+    forbid_core_dumps();
+    if (is_secret_name(name)) remember_secret(value);
     auto& all = known();
     const std::lock_guard lock(all.mutex);
     const auto mark = "${" + std::string(name) + "}";
     // pip records URLs without logins.
     for (const auto& form : {std::string(value), percent_encoded(value), percent_encoded(value, "/"),
                              url_encoded(value), without_credentials(value)})
-        all.forms.insert_or_assign(form, mark);
+        all.in_urls.insert_or_assign(form, mark);
 }
 
 void remember_login(std::string_view user, std::string_view password) {

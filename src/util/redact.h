@@ -20,12 +20,17 @@ std::string redacted(std::string_view text);
 /// The same for the words of a command line, joined and quoted for a shell.
 std::string redacted_command(const std::vector<std::string>& words);
 
+/// Whether all variables in a text are written as ${NAME}. pip and uv expand no others, so "$NAME" may be a
+/// password.
+bool has_only_braced_variables(std::string_view text);
+
 /// From now on redacted() replaces this secret everywhere, also percent-encoded, in base64 or escaped as in
 /// JSON, and each of its longer lines; and this process leaves no core dump. Secrets of less than four bytes
 /// are only recognized by position.
 void remember_secret(std::string_view secret);
-/// Remembers the value of a variable. redacted() puts ${NAME} in its place, so that what is written can be
-/// used again.
+/// Remembers the value of a variable that stands in a URL. redacted() puts ${NAME} in its place in all URLs
+/// of other machines, so that what is written can be used again. Elsewhere the value may be any word: it is
+/// replaced only if the name tells that it is a secret.
 void remember_variable(std::string_view name, std::string_view value);
 /// Remembers a password, and the header that basic authentication makes of it.
 void remember_login(std::string_view user, std::string_view password);

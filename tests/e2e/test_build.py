@@ -286,16 +286,37 @@ def test_uv(user, tool, work, spec, uv):
     assert done.returncode == 2 and "uv is not on PATH" in done.stderr
 
 
+def test_uv_is_the_default(user, tool, work, spec, uv):
+    done = new(user, tool, work / "env", spec, "--verbose", env=uv)
+    assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv", done.stderr
+
+
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, installer):
     """By each of these, the installer would put the packages elsewhere, or nowhere."""
     settings = "".join(f"{name} = {work}/{name}\n" for name in ("target", "prefix", "root"))
-    file = user.write(work / "pip.conf", f"[global]\ndry-run = true\n[install]\nuser = true\n{settings}")
+    file = user.write(work / "pip.conf", f"[global]\ndry-run = true\npython = /nonexistent/python\n[install]\nuser = true\n{settings}")
     env = {"PIP_DRY_RUN": "1", "PIP_TARGET": str(work / "target"), "PIP_USER": "1", "PIP_CONFIG_FILE": str(file),
            "UV_SYSTEM_PYTHON": "1", "UV_PYTHON": "/usr/bin/python3", "UV_WORKING_DIR": "/"}
     new(user, tool, work / "env", spec, "--installer", installer, env={**env, **(uv if installer == "uv" else {})})
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
     assert not any((work / name).exists() for name in ("target", "prefix", "root"))
+
+
+@pytest.mark.parametrize("setting", ["target", "prefix"])
+def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, setting):
+    """The second build fails, too, although uv then finds the package there, and installs nothing."""
+    file = user.write(work / "uv.toml", f'[pip]\n{setting} = "{work}/elsewhere"\n')
+    for _ in range(2):
+        done = new(user, tool, work / "env", spec, env={**uv, "UV_CONFIG_FILE": str(file)}, check=False)
+        assert done.returncode == 1 and "these packages are missing: six" in done.stderr, done.stderr
+        assert "uv.toml" in done.stderr and not (work / "env").exists()
+
+
+def test_settings_that_pip_cannot_read(user, tool, work, spec):
+    file = user.write(work / "pip.conf", "no section\n")
+    done = new(user, tool, work / "env", spec, "--installer", "pip", env={"PIP_CONFIG_FILE": str(file)}, check=False)
+    assert done.returncode == 1 and "pip cannot read its configuration" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("setting", ["variable", "file"])

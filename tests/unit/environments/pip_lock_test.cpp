@@ -126,14 +126,16 @@ TEST(LastingOptions, NameVariablesWhoseValuesMayBeSecrets) {
 TEST(PipLock, KeepsReferencesToVariablesAndNoSecrets) {
     remember_variable("FEED_OF_LOCK", "feed-of-lock-4711");
     spec::LockedEnvironment locked;
-    lock_requirements(
-        {distribution("six"), distribution("w", from("https://h/feed-of-lock-4711/w.whl"))}, {},
-        {"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://me:secret@h/simple?a=b"}, locked);
+    lock_requirements({distribution("six"), distribution("w", from("https://h/feed-of-lock-4711/w.whl"))}, {},
+                      {"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://me:secret@h/simple?a=b",
+                       "-f https://bob:$UMMERPW2024@h/f", "-f https://$USER:$UMMER@h/g"},
+                      locked);
     Texts lines;
     for (const auto& line : locked.pip)
         lines.push_back(line.text);
     EXPECT_EQ(lines, (Texts{"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://h/simple",
-                            "six==1.16.0", "w @ https://h/${FEED_OF_LOCK}/w.whl"}));
+                            "-f https://h/f", "-f https://h/g", "six==1.16.0",
+                            "w @ https://h/${FEED_OF_LOCK}/w.whl"}));
 }
 
 } // namespace

@@ -33,9 +33,10 @@ TEST(SecretsOfPackages, ClonesHaveNoLogins) {
 TEST(SecretsOfPackages, ClonesHaveNoOtherSecretsOfTheirServer) {
     const test::TemporaryDirectory place;
     remember_variable("FEED_OF_CLONES", "feed-of-clones-4711");
+    remember_variable("AUTHOR_OF_CLONES", "author-of-clones");
     const std::string url = "https://host/feed-of-clones-4711/x.git",
                       clean = "https://host/${FEED_OF_CLONES}/x.git";
-    const std::string setting = "[remote \"origin\"]\n\turl = ";
+    const std::string setting = "[user]\n\tname = author-of-clones\n[remote \"origin\"]\n\turl = ";
     const std::string header = "\n[http \"https://host/\"]\n";
     fs::create_directories(place / "src/one/.git/logs/refs");
     ASSERT_TRUE(

@@ -105,6 +105,13 @@ TEST(Installer, CertificatesOfRequestsAreUsed) {
               "/site.pem");
 }
 
+TEST(Installer, WhatUvSaysThatItInstalled) {
+    EXPECT_EQ(installed_by_uv(" + six==1.16.0"), "six");
+    EXPECT_EQ(installed_by_uv(" + demo==1.0 (from file:///a==b/demo.whl)"), "demo");
+    for (const char* line : {" - six==1.16.0", "Checked 1 package in 4ms", " + ", ""})
+        EXPECT_EQ(installed_by_uv(line), "") << line;
+}
+
 Target target_of(const fs::path& python) {
     return {.python = python, .pip = {}, .environment = {{"PATH", "/usr/bin:/bin"}}, .in_child = {}};
 }
@@ -130,6 +137,36 @@ TEST(Installer, SettingsThatMisdirectPipAreLeftOut) {
                                         {"PIP_NO_DEPS", "false"}}));
     EXPECT_FALSE(
         misdirect(settings_of_install("global.index-url='https://h/simple'\ndownload.target='x'\n")));
+}
+
+Command asked(const TemporaryDirectory& directory, const std::string& script) {
+    const auto program = directory.write("python", "#!/bin/sh\n" + script);
+    chmod(program.c_str(), 0755);
+    return {.argv = {program.string(), "-m", "pip"}, .environment = Environment{{"PATH", "/usr/bin:/bin"}}};
+}
+
+constexpr const char* misdirected = R"(
+[ "$PIP_PYTHON" = "$0" ] || exit 1
+[ "$PIP_CONFIG_FILE" = /dev/null ] || echo "global.python='/nowhere'"
+echo ":env:.python='$PIP_PYTHON'"
+echo ":env:.timeout='3'"
+)";
+
+TEST(PipConfiguration, IsThatOfTheTargetsPython) {
+    const TemporaryDirectory directory;
+    const auto found = test::good(configure(asked(directory, misdirected)));
+    EXPECT_EQ(found.settings, ":env:.timeout='3'\n");
+    EXPECT_EQ(
+        found.environment,
+        (Environment{{"PATH", "/usr/bin:/bin"}, {"PIP_CONFIG_FILE", "/dev/null"}, {"PIP_TIMEOUT", "3"}}));
+}
+
+TEST(PipConfiguration, OfAnOldPipIsUnknown) {
+    const TemporaryDirectory directory;
+    const auto old = asked(directory, "echo 'ERROR: unknown command \"config\"' >&2; exit 1");
+    EXPECT_EQ(test::good(configure(old)).settings, "");
+    const auto broken = asked(directory, "echo 'pip.conf is broken' >&2; exit 1");
+    EXPECT_EQ(test::error_of(configure(broken)).why, "it printed\n  pip.conf is broken");
 }
 
 TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {

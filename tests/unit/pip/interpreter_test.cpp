@@ -1,5 +1,6 @@
 #include "../good.h"
 #include "../temporary.h"
+#include "core/filesystem.h"
 #include "launch/launch_plan.h"
 #include "pip/interpreter.h"
 #include "pip/venv.h"
@@ -101,22 +102,47 @@ TEST(Interpreter, UnfitOnesAreRefused) {
     }
 }
 
+Interpreter without_ensurepip(const fs::path& executable) {
+    return {.executable = executable,
+            .base_prefix = {},
+            .standard_library = {},
+            .version = "3.11.2",
+            .major = 3,
+            .minor = 11,
+            .has_venv = true,
+            .has_ensurepip = false,
+            .has_pip = false};
+}
+
 TEST(Venv, NeedsAWayToGetPip) {
-    Interpreter interpreter{.executable = "/usr/bin/python3",
-                            .base_prefix = {},
-                            .standard_library = {},
-                            .version = "3.11.2",
-                            .major = 3,
-                            .minor = 11,
-                            .has_venv = true,
-                            .has_ensurepip = false,
-                            .has_pip = false};
+    auto interpreter = without_ensurepip("/usr/bin/python3");
     EXPECT_TRUE(test::error_of(check_venv(interpreter, std::nullopt)).hint.contains("python3-venv"));
     EXPECT_TRUE(check_venv(interpreter, "/usr/bin/uv"));
     interpreter.has_pip = true;
     EXPECT_TRUE(check_venv(interpreter, std::nullopt));
     interpreter.has_venv = false;
     EXPECT_FALSE(check_venv(interpreter, "/usr/bin/uv"));
+}
+
+TEST(Venv, GetsItsPipWhateverPipIsTold) {
+    const TemporaryDirectory directory;
+    const auto program = directory.write("python", R"(#!/bin/sh
+case "$*" in
+*" config list") [ "$PIP_CONFIG_FILE" = /dev/null ] || echo "global.target='/elsewhere'" ;;
+*" install "*) echo "$* $PIP_CONFIG_FILE" > called ;;
+esac
+)");
+    chmod(program.c_str(), 0755);
+    auto interpreter = without_ensurepip(program);
+    interpreter.has_pip = true;
+    ASSERT_TRUE(make_venv({.interpreter = interpreter,
+                           .uv = std::nullopt,
+                           .prefix = directory.path(),
+                           .environment = with_path("/bin"),
+                           .in_child = {}}));
+    EXPECT_EQ(read_file(directory / "called").value_or("none"), "-m pip --python " +
+                                                                    (directory / "bin/python").string() +
+                                                                    " install --no-compile pip /dev/null\n");
 }
 
 } // namespace

@@ -125,6 +125,10 @@ TEST(Requirements, VariablesThatMayHoldSecrets) {
         {"-i https://${CONTAINERIZE_TEST_FEED}/simple", false},
         {"-f file:///${CONTAINERIZE_TEST_FEED}/x", false},
         {"-f ${CONTAINERIZE_TEST_FEED}", false},
+        {"-i https://h/x#${CONTAINERIZE_TEST_FEED}", false},
+        {"-i https://h/x ${CONTAINERIZE_TEST_FEED}", false},
+        {"x @ file://${CONTAINERIZE_TEST_ADDRESS}", true},
+        {"a${CONTAINERIZE_TEST_FEED} @ https://h/${CONTAINERIZE_TEST_FEED}", true},
         {"x==${CONTAINERIZE_TEST_FEED}", false},
     };
     for (const auto& [content, may_hold] : cases) {
@@ -134,6 +138,37 @@ TEST(Requirements, VariablesThatMayHoldSecrets) {
         EXPECT_EQ(read->lines.front().written, content);
         EXPECT_EQ(!read->lines.front().variables.empty(), may_hold) << content;
     }
+}
+
+TEST(Requirements, NamesOfPackages) {
+    const TemporaryDirectory directory;
+    fs::create_directories(directory / "dir");
+    directory.write("a.whl", "");
+    directory.write("more.txt", "More.One>=2\n-c pins.txt\nlast\n");
+    directory.write("pins.txt", "pinned==1\n-r within.txt\n");
+    directory.write("within.txt", "also-pinned\n");
+    const auto file = directory.write("r.txt", "six==1.16 --hash=sha256:aa\n"
+                                               "requests [socks] >= 2.30\n"
+                                               "demo@https://h/demo-1.whl\n"
+                                               "other; python_version < '3'\n"
+                                               "./dir\na.whl\n-e ./dir\nhttps://h/x.whl\n--pre\n"
+                                               "-r more.txt\n");
+    const auto read = test::good(read_requirements(file, directory.path()));
+    std::vector<std::string> names;
+    for (const auto& line : read.lines)
+        if (!line.name.empty()) names.push_back(line.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"six", "requests", "demo", "More.One", "last"}));
+}
+
+TEST(Requirements, ALineMayConsistOfVariables) {
+    setenv("QQ", "qq", 1);
+    std::string content = "a";
+    for (int i = 0; i < 200'000; ++i)
+        content += "${QQ}";
+    const TemporaryDirectory directory;
+    const auto read = test::good(read_requirements(directory.write("r.txt", content), directory.path()));
+    EXPECT_EQ(read.lines.front().text.size(), 400'001U);
+    EXPECT_TRUE(read.lines.front().variables.empty());
 }
 
 TEST(Requirements, WhatPipAccepts) {

@@ -30,6 +30,9 @@ TEST(Redact, FindsSecretsByTheirPlace) {
         {"'https://bob:pw@host/x' \"https://bob:pw@host\"", "'https://****@host/x' \"https://****@host\""},
         {"https://a:b@h/\\nhttps://c:d@i/", "https://****@h/\\nhttps://****@i/"},
         {"fatal: cannot reach 'https://bob:pw@host/': no", "fatal: cannot reach 'https://****@host/': no"},
+        // A password may begin like a variable:
+        {"https://bob:$UMMERPW2024@host/simple", "https://****@host/simple"},
+        {"https://bob:${TOKEN}$UMMER@host/simple", "https://****@host/simple"},
         // A user of ssh is no secret, a password is:
         {"git+ssh://git@host/r", "git+ssh://git@host/r"},
         {"ssh://git:pw@host/r", "ssh://git:****@host/r"},
@@ -80,6 +83,7 @@ TEST(Redact, LeavesWhatIsNoSecret) {
              "https://host/pkgs/t/libfoo-1.0.conda",
              "file:///home/t/me/channel?x=y",
              "https://${USER}:${TOKEN}@host/simple",
+             "https://bob:${TOKEN}${MORE}@host/simple",
              "export TOKEN=$MY_TOKEN",
              "export TOKEN=$(cat file)",
              "--password-file /run/secret --token-file=x",
@@ -188,6 +192,31 @@ TEST(Redact, NamesVariables) {
     EXPECT_EQ(redacted("token=rezrov/gnusto 9"), "token=**** 9") << "recognised by position";
     EXPECT_EQ(redacted("https://host/yomin-1/simple/x"), "${FEED_URL}/x");
     EXPECT_EQ(redacted("torch+cu121"), "torch+cu121");
+}
+
+TEST(Redact, ValuesOfVariablesStandInOtherTexts) {
+    setenv("USER", "johnsmith1", 1);
+    setenv("LOGNAME", "jsmith-login", 1);
+    setenv("HOME", "/projappl/project_77/johnsmith1", 1);
+    remember_variable("PACKAGE", "frobozzlib");
+    remember_variable("WHO", "johnsmith1");
+    remember_variable("LOGIN", "jsmith-login");
+    remember_variable("PROJECT", "project_77");
+    remember_variable("PLACE", "/projappl/project_77/johnsmith1");
+    EXPECT_EQ(redacted("- frobozzlib=2.1 # https://h/frobozzlib/frobozzlib.whl, file:///p/frobozzlib"),
+              "- frobozzlib=2.1 # https://h/${PACKAGE}/${PACKAGE}.whl, file:///p/frobozzlib");
+    EXPECT_EQ(redacted("frobozzlib @ git+https://h/frobozzlib"), "frobozzlib @ git+https://h/${PACKAGE}");
+    for (const char* text : {"/scratch/johnsmith1/data", "https://h/johnsmith1/jsmith-login/x.whl",
+                             "https://h/project_77/x", "https://h//projappl/project_77/johnsmith1/x"})
+        EXPECT_EQ(redacted(text), text);
+}
+
+TEST(Redact, AVariableWithATellingNameIsASecretEverywhere) {
+    remember_variable("FEED_TOKEN", "zork-feed-77");
+    EXPECT_EQ(redacted("GET /zork-feed-77/x of https://h/zork-feed-77/x"),
+              "GET /****/x of https://h/${FEED_TOKEN}/x");
+    remember_secret("longer-zork-feed-77-secret");
+    EXPECT_EQ(redacted("https://h/longer-zork-feed-77-secret/x"), "https://h/****/x");
 }
 
 TEST(Redact, Netrc) {
