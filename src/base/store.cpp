@@ -7,10 +7,14 @@
 #include "core/ownership.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/shared_directory.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,15 +89,26 @@ void share_lock(const fs::path& store, const Fd& lock) {
     struct stat above {};
     struct stat info {};
     if (stat(store.c_str(), &above) != 0 || fstat(lock.get(), &info) != 0 || info.st_uid != geteuid()) return;
-    const bool has_group =
-        info.st_gid == above.st_gid || fchown(lock.get(), static_cast<uid_t>(-1), above.st_gid) == 0;
-    const mode_t mode = has_group && (above.st_mode & S_IWGRP) != 0 ? 0660 : 0600;
+    const mode_t mode = (above.st_mode & S_IWGRP) != 0 && give_group(lock, above.st_gid) ? 0660 : 0600;
     if ((info.st_mode & 07777U) != mode) fchmod(lock.get(), mode);
+}
+
+/// Creates the lock under another name first: others must be able to wait for it as soon as they see it.
+void create_lock(const fs::path& store, const fs::path& lock) {
+    std::string name = lock.string() + "-XXXXXX";
+    const Fd file(mkostemp(name.data(), O_CLOEXEC));
+    if (!file) return; // opening the lock will tell why
+    share_lock(store, file);
+    // Another process may be faster, and where files have no second name, opening the lock creates it.
+    [[maybe_unused]] const int linked = link(name.c_str(), lock.c_str());
+    unlink(name.c_str());
 }
 
 /// The lock is for the descriptions, which are read, changed and written again.
 Result<FileLock> lock_store(const fs::path& store) {
-    auto lock = wait_for_lock(store / ".lock", 0600);
+    const auto path = store / ".lock";
+    if (!quiet::exists(path)) create_lock(store, path);
+    auto lock = wait_for_lock(path, 0600);
     if (lock) share_lock(store, lock->file);
     return lock;
 }
@@ -216,14 +231,13 @@ Status remove_image(const fs::path& store, const StoredImage& image) {
 
 Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const std::string& digest) {
     const auto directory = store / staging_directories;
-    std::error_code failed;
-    fs::create_directories(directory, failed);
-    if (failed)
-        return fail({.what = "cannot create the store of base images",
-                     .why = failed.message(),
+    if (auto why = make_shared_directory(directory); !why.empty())
+        return fail({.what = "cannot use the store of base images",
+                     .why = std::move(why),
                      .where = directory.string(),
                      .hint = "Set CONTAINERIZE_BASES to another directory."});
-    const auto name = name_of(digest);
+    // Users who share a store cannot write to what others have left.
+    const auto name = std::to_string(geteuid()) + "-" + name_of(digest);
     sweep_staging_directories(directory, name);
     auto path = directory / name;
     auto lock = wait_for_lock(path.string() + ".lock");
@@ -231,9 +245,8 @@ Result<StagingDirectory> StagingDirectory::enter(const fs::path& store, const st
         if (!interrupted()) lock.error().hint = "Set CONTAINERIZE_BASES to another directory.";
         return fail(std::move(lock.error()));
     }
-    fs::create_directories(path, failed);
-    if (failed)
-        return fail({.what = "cannot create the directory", .why = failed.message(), .where = path.string()});
+    if (auto why = make_private_directory(path); !why.empty())
+        return fail({.what = "cannot use the directory", .why = std::move(why), .where = path.string()});
     return StagingDirectory(std::move(path), std::move(*lock));
 }
 

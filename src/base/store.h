@@ -51,12 +51,12 @@ Status add_reference(const std::filesystem::path& store, const StoredImage& imag
 /// Removes an image at once: installations that use it do not start any more.
 Status remove_image(const std::filesystem::path& store, const StoredImage& image);
 
-/// A directory for making an image, for one process at a time. Entering one removes what killed processes
-/// left of other images; what they have downloaded for this image is used. Leaving one keeps what is in it
-/// for the next try.
+/// A user's directory for making an image, for one process at a time. Entering one removes what killed
+/// processes left of other images; what they have downloaded for this image is used. Leaving one keeps what
+/// is in it for the next try.
 class [[nodiscard]] StagingDirectory {
 public:
-    /// Waits while another process makes the same image. Makes the store if it does not exist.
+    /// Waits while another process of this user makes the same image. Makes the store if it does not exist.
     static Result<StagingDirectory> enter(const std::filesystem::path& store, const std::string& digest);
     /// Removes everything.
     void clean();

@@ -17,6 +17,15 @@ bool is_ours_alone(const struct stat& info) {
     return is_of(info) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+    constexpr std::uint64_t mib = 1U << 20U;
+    return bytes % mib == 0 ? std::to_string(bytes / mib) + " MiB" : std::to_string(bytes) + " bytes";
+}
+
+} // namespace
+
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
     const auto file = TRY(open_regular(path));
     std::string text;
@@ -27,7 +36,7 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t limit) {
         text.append(buffer, static_cast<std::size_t>(got));
         if (text.size() > limit)
             return fail({.what = "cannot read the file",
-                         .why = "it is larger than " + std::to_string(limit) + " bytes",
+                         .why = "it is larger than " + size_text(limit),
                          .where = path.string()});
         if (static_cast<std::size_t>(got) < sizeof buffer) return text;
     }

@@ -1,9 +1,11 @@
 #include "environments/lock_check.h"
 
+#include "core/text.h"
 #include "core/url.h"
 #include "util/log.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,6 +27,22 @@ std::string description(const std::string& version, const std::string& build, co
 /// Without a login, and without the checksum that uv records.
 std::string address_of(std::string_view url) {
     return without_credentials(url.substr(0, url.find('#')));
+}
+
+/// The form that all spellings of an address have in common: pip encodes more of a path than others do, and
+/// uv normalises URLs.
+std::string normal_address(std::string_view url) {
+    const auto address = address_of(url);
+    const auto end = address.find("://");
+    if (end == address.npos) return address;
+    const auto scheme = lower(address.substr(0, end));
+    if (scheme == "file")
+        return "file://" + std::string(without_end_slash(file_url_path(scheme + address.substr(end))));
+    auto host = url_host(address);
+    for (const auto& [of_scheme, port] : {std::pair("https", ":443"), std::pair("http", ":80")})
+        if (scheme == of_scheme && host.ends_with(port)) host.resize(host.size() - std::strlen(port));
+    const auto path = std::min(address.find('/', end + 3), address.size());
+    return scheme + "://" + host + std::string(without_end_slash("/" + url_decoded(address.substr(path))));
 }
 
 std::string difference(const LockedPackage& locked, const std::string& installed) {
@@ -57,7 +75,7 @@ std::string differences_of_conda(const std::vector<LockedPackage>& locked,
 std::string name_of(const LockedPackage& locked, const CondaContents& installed) {
     if (!locked.name.empty()) return pip::normalised_name(locked.name);
     const auto found = std::ranges::find_if(installed.of_pip, [&](const pip::Distribution& one) {
-        return one.origin && address_of(one.origin->url) == address_of(locked.url) &&
+        return one.origin && normal_address(one.origin->url) == normal_address(locked.url) &&
                one.origin->commit == locked.commit;
     });
     return found == installed.of_pip.end() ? "" : pip::normalised_name(found->name);

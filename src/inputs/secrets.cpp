@@ -11,6 +11,8 @@
 
 #include <vector>
 
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 namespace containerize::inputs {
@@ -19,6 +21,8 @@ namespace {
 
 /// Configuration files are smaller than this.
 constexpr std::uint64_t largest_file = 1U << 20U;
+/// Logs of a clone grow with each fetch.
+constexpr std::uint64_t largest_file_of_git = 16U << 20U;
 
 void remember_file(const fs::path& file, void (*remember)(std::string_view) = remember_secrets_in) {
     if (!quiet::is_regular_file(file)) return;
@@ -64,12 +68,23 @@ Status clean_direct_url(const fs::path& metadata) {
     return correct_record(metadata, "direct_url.json", cleaned);
 }
 
-/// Whether git writes addresses into this file of a clone or of one of its submodules.
-bool holds_addresses(const std::string& path, std::size_t root_size) {
-    const auto git = path.find("/.git/", root_size);
-    if (git == path.npos) return false;
-    return path.ends_with("/config") || path.ends_with("/FETCH_HEAD") ||
-           path.find("/logs/", git) != path.npos;
+/// Whether git keeps a clone here: that of a working tree, of a submodule, or a bare one.
+bool is_directory_of_git(const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return false;
+    const auto& path = entry.path();
+    return path.filename() == ".git" ||
+           (quiet::is_directory(path / "objects") && quiet::is_directory(path / "refs"));
+}
+
+bool is_configuration(const fs::path& file) {
+    return file.filename() == "config" || file.filename() == "config.worktree";
+}
+
+/// Whether git writes addresses into this file of a clone's directory, and can do without it.
+bool is_history(const fs::path& file, const fs::path& git) {
+    return file.filename() == "FETCH_HEAD" ||
+           file.native().find("/logs/", git.native().size()) != std::string::npos;
 }
 
 /// A line of a clone's file; empty for a setting that consists of a secret, such as `extraheader`: git would
@@ -81,28 +96,51 @@ std::string clean_line(std::string_view line) {
     return clean == bare || is_address ? clean + "\n" : "";
 }
 
+/// Removes a file of a clone that cannot be searched for secrets.
+Status remove_unread(const fs::path& file) {
+    if (unlink(file.c_str()) != 0) return fail_errno("cannot remove the file", file.string());
+    return {};
+}
+
 /// Cleans a file of a clone.
-Status clean_file_of_git(const fs::path& file) {
+Status clean_file_of_git(const fs::path& file, bool is_needed) {
     std::error_code ignored;
     if (!fs::is_regular_file(fs::symlink_status(file, ignored))) return {};
-    const auto text = read_file(file, largest_file);
-    if (!text || redacted(*text) == *text) return {};
+    const auto text = read_file(file, largest_file_of_git);
+    if (!text && is_needed) return fail(text.error());
+    if (!text) return remove_unread(file);
+    if (redacted(*text) == *text) return {};
     std::string cleaned;
     for (const auto line : split_lines(*text))
         cleaned += clean_line(line);
     return write_file(file, cleaned);
 }
 
-/// Searches the whole tree: pip clones to PIP_SRC, users' commands anywhere, and submodules lie inside
-/// clones. Skips unreadable directories, which do not get into the image either.
-Status clean_clones(const fs::path& root) {
+/// Calls `visit` for all that is in the tree. Skips unreadable directories, which do not get into the image
+/// either.
+template<class Visit>
+Status each_below(const fs::path& root, const Visit& visit) {
     std::error_code failed;
-    for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied)) {
-        if (holds_addresses(entry.path().native(), root.native().size()))
-            TRY(clean_file_of_git(entry.path()));
-    }
+    for (const auto& entry : entries_below(root, failed, fs::directory_options::skip_permission_denied))
+        TRY(visit(entry));
     if (failed) return fail_errno("cannot read the directory", root.string(), failed.value());
     return {};
+}
+
+/// Cleans what is in a clone's directory, also of its submodules and other working trees.
+Status clean_clone(const fs::path& git) {
+    return each_below(git, [&](const fs::directory_entry& entry) -> Status {
+        const auto& file = entry.path();
+        const bool is_needed = is_configuration(file);
+        return is_needed || is_history(file, git) ? clean_file_of_git(file, is_needed) : Status();
+    });
+}
+
+/// Searches the whole tree: pip clones to PIP_SRC, and users' commands anywhere.
+Status clean_clones(const fs::path& root) {
+    return each_below(root, [](const fs::directory_entry& entry) {
+        return is_directory_of_git(entry) ? clean_clone(entry.path()) : Status();
+    });
 }
 
 /// Fails if the directory exists but cannot be listed, since its entries may hold secrets.

@@ -11,7 +11,7 @@
 #include "util/user_text.h"
 
 #include <ctime>
-#include <map>
+#include <set>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -71,6 +71,15 @@ Status keep_input(const Input& input, const fs::path& copy, mode_t umask_bits) {
     return write_new_file(copy, kept == readable ? input.content : kept, input.mode & ~umask_bits);
 }
 
+/// A name that no other copy has: files of the same name from different directories are told apart by a
+/// number.
+std::string unused_name(const std::string& name, std::set<std::string>& used) {
+    auto candidate = name;
+    for (int number = 1; !used.insert(candidate).second; ++number)
+        candidate = std::to_string(number) + "-" + name;
+    return candidate;
+}
+
 std::string log_directory_name() {
     return fmt::format("containerize-{}-logs", geteuid());
 }
@@ -86,11 +95,9 @@ Result<Input> read_input(const fs::path& file) {
 Result<nlohmann::json> keep_records(const fs::path& share, const Records& records, mode_t umask_bits) {
     TRY(make_directories(share / "inputs"));
     nlohmann::json listed = nlohmann::json::array();
-    std::map<std::string, int> used;
+    std::set<std::string> used;
     for (const auto& input : records.inputs) {
-        // Files of the same name from different directories are told apart by a number.
-        std::string name = input.file.filename().string();
-        if (const int before = used[name]++; before > 0) name = std::to_string(before) + "-" + name;
+        const auto name = unused_name(input.file.filename().string(), used);
         const auto copied = share / "inputs" / name;
         TRY(keep_input(input, copied, umask_bits));
         auto digest = TRY(sha256_of_file(copied));

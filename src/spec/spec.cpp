@@ -229,11 +229,27 @@ constexpr auto table = std::to_array<Format>({
      .reader = read_requirements},
 });
 
-bool is_binary(const fs::path& file) {
+/// The format of a file that is too large to be read, as far as its start tells.
+const Format& format_of_start(const fs::path& file) {
     std::string start(longest_start, '\0');
     std::ifstream stream(file, std::ios::binary);
     stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-    return has_binary_start(std::string_view(start).substr(0, static_cast<std::size_t>(stream.gcount())));
+    start.resize(static_cast<std::size_t>(stream.gcount()));
+    return format_of(recognise(start, file.filename().string()));
+}
+
+/// What to do about a file that is too large. Locks of the other formats are for one environment.
+std::string remedy_for_size(const Format& format) {
+    const bool has_parts = !format.part_option.empty();
+    return has_parts ? "Lock fewer environments or platforms." : "";
+}
+
+/// How many lines a reader makes of the text, at most.
+std::size_t count_ends(std::string_view text) {
+    std::size_t ends = 0;
+    for (std::size_t at = 0; (at = text.find_first_of("\r\n", at)) != text.npos; ++at)
+        if (!text.substr(at).starts_with("\r\n")) ++ends; // a CRLF counts with its LF
+    return ends;
 }
 
 std::unexpected<Error> unsupported(const fs::path& file, const Format& format) {
@@ -278,13 +294,13 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
         return fail_input("this is not a regular file", {}, file.string(),
                           std::string(format_of(SpecKind::unknown).advice));
     if (static_cast<std::uint64_t>(info.st_size) > largest_text) {
-        if (is_binary(file)) return unsupported(file, format_of(SpecKind::archive));
-        return too_large(file.string(), "16 MiB");
+        const auto& format = format_of_start(file);
+        if (format.kind == SpecKind::archive) return unsupported(file, format);
+        return too_large(file.string(), "16 MiB", remedy_for_size(format));
     }
     auto content = TRY(read_input_file(file, largest_text));
-    if (const auto ends = std::ranges::count(content, '\n') + std::ranges::count(content, '\r');
-        static_cast<std::size_t>(ends) > most_lines)
-        return too_large(file.string(), "1,000,000 lines");
+    if (count_ends(content) > most_lines)
+        return too_large(file.string(), "1,000,000 lines", remedy_for_size(format_of_start(file)));
     const auto& format = format_of(recognise(content, file.filename().string()));
     if (!std::holds_alternative<std::monostate>(format.reader)) return format.kind;
     if (format.kind == SpecKind::empty)

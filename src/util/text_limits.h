@@ -18,8 +18,9 @@ inline constexpr std::size_t longest_line = std::size_t{1} << 20U;
 inline constexpr std::size_t most_packages = 50'000;
 
 /// The error of a file beyond one of the limits.
-inline std::unexpected<Error> too_large(std::string where, std::string limit) {
-    return fail_input("this file is too large", "the limit is " + std::move(limit), std::move(where));
+inline std::unexpected<Error> too_large(std::string where, std::string limit, std::string hint = {}) {
+    return fail_input("this file is too large", "the limit is " + std::move(limit), std::move(where),
+                      std::move(hint));
 }
 
 } // namespace containerize

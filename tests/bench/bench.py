@@ -9,6 +9,7 @@ Programs run as the user containerize-test, which tests/run.sh creates.
 """
 
 import argparse
+import ctypes
 import os
 import pwd
 import re
@@ -48,6 +49,14 @@ def as_user(*argv, **more):
 
 def drop_caches():
     shell("sync; echo 3 > /proc/sys/vm/drop_caches")
+
+
+def have_own_mounts():
+    """From now on, only this process and its children see what they mount, and it is unmounted when they end, even if they are killed."""
+    new_mount_namespace = 0x00020000  # CLONE_NEWNS
+    if ctypes.CDLL(None, use_errno=True).unshare(new_mount_namespace) != 0:
+        raise OSError(ctypes.get_errno(), "cannot make a mount namespace")
+    shell("mount --make-rprivate /")
 
 
 def have_own_sessions(place):
@@ -278,6 +287,7 @@ def main():
     if os.getuid() != 0:
         sys.exit("bench.py must run as root: it drops the page cache and mounts images")
 
+    have_own_mounts()
     place = Path(tempfile.mkdtemp(prefix="containerize-bench-", dir="/var/tmp"))
     place.chmod(0o755)
     have_own_sessions(place)

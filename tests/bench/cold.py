@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import bench
-from bench import HOST_WARMUP, SOURCE, as_user, drop_caches, end_sessions, have_own_sessions, shell
+from bench import HOST_WARMUP, SOURCE, as_user, drop_caches, end_sessions, have_own_mounts, have_own_sessions, shell
 
 IMPORT = "import torch"
 
@@ -159,6 +159,7 @@ def main():
     delays = [float(delay) for delay in options.delays.split(",")]
     ranks = [int(count) for count in options.ranks.split(",")]
 
+    have_own_mounts()
     place = Path(tempfile.mkdtemp(prefix="containerize-cold-", dir=options.place))
     place.chmod(0o755)
     have_own_sessions(place)

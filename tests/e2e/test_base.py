@@ -321,7 +321,7 @@ def test_an_interrupt_ends_a_bootstrap_with_a_message(base, user, tool, work):
     for directory in (base.store, staging, left):
         directory.mkdir()
         os.chown(directory, user.uid, user.entry.pw_gid)
-    lock = user.write(staging / "sha256-bootstrap.lock", "")
+    lock = user.write(staging / f"{user.uid}-sha256-bootstrap.lock", "")
     with locked(lock):
         process = user.start(str(tool), "base", "bootstrap", env={"CONTAINERIZE_BASES": str(base.store), "HOME": str(work)})
         eventually(lambda: not left.exists())

@@ -473,33 +473,37 @@ def test_bad_input(user, tool, work, options, content, message):
     assert not (work / "env").exists() and staging_directories(user) == []
 
 
-def hostile_files():
-    """Texts that are at the limits of a file's size, or beyond, and take as much memory as possible."""
-    mib = 1 << 20
-    many = lambda line, size: line * (size // len(line))  # noqa: E731
-    record = {"name": "a", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": "linux-64", "fn": "a.conda",
-              "sha256": "a" * 64, "url": "https://x/a.conda"}
-    begin = '{"containerize-lock":1,"subdir":"linux-64","conda":['
-    url = "https://x/linux-64/a-1-0.conda\n"
-    return {
-        "short requirements": many("a\n", 10 * mib),
-        "many requirements": many("a" * 299 + "\n", 14 * mib) + "?",
-        "many words": many("a " + many("-r x ", mib - 100) + "\n", 15 * mib) + "?",
-        "short lines of a list": many("a=1=0\n", 14 * mib),
-        "many lines of a list": many("a=1=0\n", 290_000) + "?=1=0\n",
-        "short explicit list": "@EXPLICIT\n" + many(url, 15 * mib),
-        "long explicit list": "@EXPLICIT\n" + many(url.replace("x", "x" * 280), 15 * mib) + "?\n",
-        "lists in a lock": begin + many("[],", 15 * mib) + "0]}",
-        "many lists in a lock": begin + many("[],", 1_000_000) + "0]}",
-        "many records in a lock": begin + many(json.dumps(record) + ",", 15 * mib) + "0]}",
-        "no lines": "a" * 70 * mib,
-        "empty lines": "\n" * 15 * mib,
-    }
+MIB = 1 << 20
+LOCK_BEGIN = '{"containerize-lock":1,"subdir":"linux-64","conda":['
+LOCK_RECORD = {"name": "a", "version": "1", "build": "0", "build_number": 0, "depends": [], "subdir": "linux-64", "fn": "a.conda",
+               "sha256": "a" * 64, "url": "https://x/a.conda"}
+LIST_URL = "https://x/linux-64/a-1-0.conda\n"
 
 
-@pytest.mark.parametrize("name", hostile_files())
+def many(line, size):
+    return line * (size // len(line))
+
+
+# Functions that make texts that are at the limits of a file's size, or beyond, and take as much memory as possible.
+HOSTILE_FILES = {
+    "short requirements": lambda: many("a\n", 10 * MIB),
+    "many requirements": lambda: many("a" * 299 + "\n", 14 * MIB) + "?",
+    "many words": lambda: many("a " + many("-r x ", MIB - 100) + "\n", 15 * MIB) + "?",
+    "short lines of a list": lambda: many("a=1=0\n", 14 * MIB),
+    "many lines of a list": lambda: many("a=1=0\n", 290_000) + "?=1=0\n",
+    "short explicit list": lambda: "@EXPLICIT\n" + many(LIST_URL, 15 * MIB),
+    "long explicit list": lambda: "@EXPLICIT\n" + many(LIST_URL.replace("x", "x" * 280), 15 * MIB) + "?\n",
+    "lists in a lock": lambda: LOCK_BEGIN + many("[],", 15 * MIB) + "0]}",
+    "many lists in a lock": lambda: LOCK_BEGIN + many("[],", 1_000_000) + "0]}",
+    "many records in a lock": lambda: LOCK_BEGIN + many(json.dumps(LOCK_RECORD) + ",", 15 * MIB) + "0]}",
+    "no lines": lambda: "a" * 70 * MIB,
+    "empty lines": lambda: "\n" * 15 * MIB,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_FILES)
 def test_a_hostile_file_does_not_fill_the_memory(user, tool, work, name):
-    spec = user.write(work / "spec", hostile_files()[name])
+    spec = user.write(work / "spec", HOSTILE_FILES[name]())
     process = user.start(str(tool), "new", "--offline", "--prefix", str(work / "env"), str(spec))
     errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)

@@ -185,6 +185,15 @@ def test_requirements_beside_a_lock_do_not_change_it(build, user, uv, installer)
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_an_entry_with_only_a_path_is_found(build, user, uv, installer):
+    """pip and uv record the URL of the directory, and each encodes it in its own way."""
+    repository = Repository(user, build.work / "a+b@c d", "first")
+    repository.commit("1.0")
+    build(pixi_lock(build, only(build, "python"), [{"pypi": repository.path, "editable": "true"}]), "--installer", installer, env=uv)
+    assert distributions(build) == {"first==1.0"}
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_a_difference_ends_the_build(build, user, uv, installer):
     """The message names each difference, and nothing is left behind."""
     repository = Repository(user, build.work, "demo")

@@ -43,6 +43,9 @@ TEST(ReadFile, WithinItsLimit) {
     EXPECT_EQ(read_file(file, 100).value(), std::string(100, 'x'));
     EXPECT_EQ(to_string(read_file(file, 99).error()),
               file.string() + ": cannot read the file: it is larger than 99 bytes");
+    fs::resize_file(file, (16U << 20U) + 1);
+    EXPECT_EQ(to_string(test::error_of(read_file(file, 16U << 20U))),
+              file.string() + ": cannot read the file: it is larger than 16 MiB");
     EXPECT_EQ(to_string(read_file(directory.path()).error()),
               directory.path().string() + ": cannot read the file: Is a directory");
 }

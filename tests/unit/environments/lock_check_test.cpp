@@ -99,6 +99,36 @@ TEST(LockCheck, WhatHasNoNameIsFoundByItsUrl) {
                          "\n- a 1.0: it is not in the lock\n- b 1.0: it is not in the lock");
 }
 
+TEST(LockCheck, AUrlCanBeWrittenInSeveralWays) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"file:///data/a+b/@me/pkg/", "file:///data/a%2Bb/%40me/pkg"}, // pip encodes more of a path
+        {"file://localhost/data/pkg", "file:///data/pkg"},
+        {"file:///data/\xC3\xA9", "file:///data/%c3%a9"},
+        {"HTTPS://Host:443/a.whl", "https://host/a.whl"},
+        {"http://host:80", "http://host/"},
+        {"https://[::1]:443/a.whl", "https://[::1]/a.whl"},
+        {"https://host/a+b.whl", "https://host/a%2Bb.whl"},
+    };
+    const auto same = [](const std::string& locked, const std::string& installed) {
+        auto there = of_pip("x", "1.0", "c0ffee");
+        there.origin = pip::Origin{.url = installed, .commit = {}};
+        spec::LockedEnvironment lock;
+        lock.of_pip = {{{.version = "1.0", .url = locked}}};
+        return check_against_lock(lock, {.packages = {}, .of_conda = {}, .of_pip = {there}}, {}, "x.lock")
+            .has_value();
+    };
+    for (const auto& [one, other] : cases) {
+        EXPECT_TRUE(same(one, other)) << one;
+        EXPECT_TRUE(same(other, one)) << one;
+    }
+    EXPECT_FALSE(same("https://host:444/a.whl", "https://host/a.whl"));
+    EXPECT_FALSE(same("http://host/a.whl", "https://host/a.whl"));
+    EXPECT_FALSE(same("https://host:80/a.whl", "https://host/a.whl"));
+    EXPECT_FALSE(same("https://host/A.whl", "https://host/a.whl"));
+    EXPECT_FALSE(same("file:///data/A", "file:///data/a"));
+    EXPECT_FALSE(same("file:///data/a", "https://data/a"));
+}
+
 TEST(LockCheck, RequirementsChangeNothingOfTheLock) {
     const std::vector<pip::Distribution> brought = {of_pip("a", "1.0"), of_pip("b", "1.0", "c0ffee"),
                                                     of_pip("c", "1.0")};

@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
 #include "inputs/secrets.h"
@@ -51,6 +52,54 @@ TEST(SecretsOfPackages, ClonesHaveNoOtherSecretsOfTheirServer) {
               "c0ffee branch 'main' of " + clean + "\n");
     EXPECT_EQ(read_file(place / "src/one/.git/logs/refs/HEAD").value_or("none"),
               "0 1 me <me@host> 1\tclone: from " + clean + "\n");
+}
+
+TEST(SecretsOfPackages, BareClonesAndWorkingTreesHaveNoLogins) {
+    const test::TemporaryDirectory place;
+    const std::string with_login = "[remote \"origin\"]\n\turl = https://me:s3cret-word@host/x.git\n",
+                      clean = "[remote \"origin\"]\n\turl = https://host/x.git\n";
+    for (const char* directory : {"mirrors/x.git/objects", "mirrors/x.git/refs"})
+        fs::create_directories(place / directory);
+    const std::array files = {"mirrors/x.git/config",
+                              "mirrors/x.git/FETCH_HEAD",
+                              "mirrors/x.git/logs/refs/heads/main",
+                              "mirrors/x.git/config.worktree",
+                              "src/one/.git/config.worktree",
+                              "src/one/.git/worktrees/two/config.worktree"};
+    for (const auto* file : files)
+        place.write(file, with_login);
+    place.write("mirrors/config", with_login);
+    place.write("mirrors/logs/refs", with_login);
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    for (const auto* file : files)
+        EXPECT_EQ(read_file(place / file).value_or("none"), clean) << file;
+    for (const auto* file : {"mirrors/config", "mirrors/logs/refs"})
+        EXPECT_EQ(read_file(place / file).value_or("none"), with_login) << file << " is no file of git's";
+}
+
+TEST(SecretsOfPackages, LargeFilesOfClonesHaveNoLoginsEither) {
+    const test::TemporaryDirectory place;
+    const std::string line = "c0ffee branch 'main' of https://me:s3cret-word@host/x.git\n";
+    const std::string padding = std::string(2U << 20U, '#') + "\n";
+    place.write("src/one/.git/FETCH_HEAD", padding + line);
+    place.write("src/one/.git/config", "[core]\n");
+    // Those that are too large to be read; git needs none of them.
+    const std::array removed = {"src/two/.git/FETCH_HEAD", "src/two/.git/logs/HEAD"};
+    for (const auto* file : removed) {
+        place.write(file, line);
+        fs::resize_file(place / file, std::uint64_t{1} << 30U);
+    }
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    const bool is_clean = read_file(place / "src/one/.git/FETCH_HEAD").value_or("none") ==
+                          padding + "c0ffee branch 'main' of https://host/x.git\n";
+    EXPECT_TRUE(is_clean);
+    EXPECT_TRUE(fs::exists(place / "src/one/.git/config"));
+    for (const auto* file : removed)
+        EXPECT_FALSE(fs::exists(place / file)) << file;
+
+    const auto config = place.write("src/two/.git/config", line);
+    fs::resize_file(config, std::uint64_t{1} << 30U);
+    EXPECT_EQ(test::error_of(remove_secrets_of_packages(place.path(), "python3.11")).where, config.string());
 }
 
 TEST(SecretsOfPackages, TheOriginOfAPackageNamesVariables) {

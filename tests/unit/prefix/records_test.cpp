@@ -4,6 +4,7 @@
 #include "prefix/records.h"
 
 #include <ctime>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -64,6 +65,27 @@ TEST_F(RecordsTest, InputsAreKeptAsTheyWereRead) {
         keep_records(directory / "share", {.inputs = {read}, .packages = "", .lock = "", .log = log}, 022));
     EXPECT_EQ(kept("r.txt"), "six\n");
     EXPECT_EQ(mode_of(directory / "share/inputs/r.txt"), 0640U);
+}
+
+TEST_F(RecordsTest, InputsOfTheSameNameAreToldApart) {
+    for (const char* of : {"a", "b", "c"})
+        fs::create_directories(directory / of);
+    const auto listed =
+        test::good(keep({input("1-r.txt", "first", 0644), input("a/r.txt", "of a", 0644),
+                         input("b/r.txt", "of b", 0644), input("c/r.txt", "of c", 0644),
+                         input("b/1-r.txt", "second", 0644), input("c/2-r.txt", "third", 0644)}));
+    std::map<std::string, std::string> contents;
+    for (const auto& one : listed)
+        contents[one.at("file").get<std::string>().substr(directory.path().native().size())] =
+            kept(one.at("kept_as"));
+    EXPECT_EQ(contents, (std::map<std::string, std::string>{{"/1-r.txt", "first"},
+                                                            {"/a/r.txt", "of a"},
+                                                            {"/b/r.txt", "of b"},
+                                                            {"/c/r.txt", "of c"},
+                                                            {"/b/1-r.txt", "second"},
+                                                            {"/c/2-r.txt", "third"}}));
+    EXPECT_EQ(listed.at(1).at("kept_as"), "r.txt");
+    EXPECT_EQ(listed.at(2).at("kept_as"), "2-r.txt");
 }
 
 TEST_F(RecordsTest, ALockIsAsPrivateAsThePreviousOne) {

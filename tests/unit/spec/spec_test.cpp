@@ -146,6 +146,19 @@ TEST(RecogniseSupported, Messages) {
     EXPECT_EQ(message(text), text.string() + ": this file is too large: the limit is 16 MiB");
     directory.write("large.txt", std::string(1'000'001, '\n'));
     EXPECT_EQ(message(text), text.string() + ": this file is too large: the limit is 1,000,000 lines");
+    directory.write("large.txt", std::string(1'000'001, '\r'));
+    EXPECT_EQ(message(text), text.string() + ": this file is too large: the limit is 1,000,000 lines");
+    std::string of_windows;
+    for (int i = 0; i < 1'000'000; ++i)
+        of_windows += "\r\n";
+    directory.write("large.txt", of_windows + "six");
+    EXPECT_EQ(message(text), "accepted");
+    const std::string hint = "\nLock fewer environments or platforms.";
+    const auto lock =
+        directory.write("pixi.lock", "version: 6\nenvironments:\n" + std::string(16U << 20U, ' '));
+    EXPECT_EQ(message(lock), lock.string() + ": this file is too large: the limit is 16 MiB" + hint);
+    directory.write("pixi.lock", "version: 6\nenvironments:\npackages:\n" + std::string(1'000'001, '\n'));
+    EXPECT_EQ(message(lock), lock.string() + ": this file is too large: the limit is 1,000,000 lines" + hint);
 }
 
 // Files that people wrote.
