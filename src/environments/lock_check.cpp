@@ -32,7 +32,7 @@ std::string address_of(std::string_view url) {
 /// The form that all spellings of an address have in common: pip encodes more of a path than others do, and
 /// uv normalises URLs.
 std::string normal_address(std::string_view url) {
-    const auto address = address_of(url);
+    auto address = address_of(url);
     const auto end = address.find("://");
     if (end == address.npos) return address;
     const auto scheme = lower(address.substr(0, end));
