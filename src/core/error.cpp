@@ -42,13 +42,15 @@ std::string what_and_why(const Error& error) {
 
 namespace {
 
-/// A message may quote a malformed file whose only line has a megabyte.
+/// A message may quote a malformed file whose only line has a megabyte. No word is cut: a part of a secret
+/// would not be recognised as such.
 std::string with_short_lines(std::string_view text) {
     constexpr std::size_t longest = 5000; // more than a path
     std::string shortened;
     for (;;) {
         const auto line = text.substr(0, text.find('\n'));
-        shortened.append(line.substr(0, longest));
+        const auto whole_words = line.substr(0, longest).find_last_of(" '\"");
+        shortened.append(line.size() <= longest ? line : line.substr(0, whole_words + 1));
         if (line.size() > longest) shortened += "...";
         if (line.size() == text.size()) return shortened;
         shortened += '\n';

@@ -3,15 +3,19 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
 #include "pip/distributions.h"
 #include "pip/git_logins.h"
 #include "pip/pip_configuration.h"
 #include "util/log.h"
+#include "util/process.h"
 #include "util/redact.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace containerize::environments {
@@ -98,6 +102,10 @@ Result<std::string> Installers::version_of_pip() {
         version = ask();
     }
     if (!version) return fail(std::move(version.error()));
+    if (!version->ok())
+        return fail({.what = "pip does not tell its version",
+                     .why = "it printed\n" + tail(version->output + version->errors, 6),
+                     .hint = "Correct the variables that begin with PIP_."});
     return std::move(version->output);
 }
 
@@ -208,10 +216,10 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     std::error_code ignored;
     fs::remove(report_file(), ignored);
     const auto request = TRY(request_for(requirements));
-    std::set<std::string> names;
+    std::set<std::string> told;
     auto installed = pip::install(choice_, request, [&](std::string_view line) {
         stage.detail(line);
-        names.insert(pip::installed_by_uv(line));
+        told.insert(pip::installed_by_uv(line));
     });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
@@ -222,30 +230,44 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
-    // With packages of the system, not all need to be in the environment.
-    if (!context_.options.system_site_packages)
-        for (const auto& line : requirements.read.lines)
-            names.insert(line.name);
-    if (choice_.installer == pip::Installer::uv) TRY(check_place(names));
+    std::set<std::string> requested;
+    for (const auto& line : requirements.read.lines)
+        requested.insert(line.name);
+    if (choice_.installer == pip::Installer::uv) TRY(check_place(told, requested));
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
 }
 
-/// uv's files may tell it to install elsewhere, which its command line cannot undo.
-Status Installers::check_place(const std::set<std::string>& installed) const {
+/// uv's files may tell it to install elsewhere, which its command line cannot undo: then what it told is
+/// missing; or, if it found everything there, all that was requested. Some of that may be left out on
+/// purpose.
+Status Installers::check_place(const std::set<std::string>& told,
+                               const std::set<std::string>& requested) const {
     std::set<std::string> present;
     std::error_code ignored;
     for (const auto& library : entries_in(context_.root() / "lib", ignored))
         for (const auto& one : pip::read_distributions(library.path() / "site-packages"))
             present.insert(pip::normalised_name(one.name));
-    std::string missing;
-    for (const auto& name : installed)
-        if (!name.empty() && !present.contains(pip::normalised_name(name)))
-            missing += (missing.empty() ? "" : ", ") + name;
+    // A name may be a secret elsewhere.
+    const auto is_missing = [&](const std::string& name) {
+        return !name.empty() && name.find(redaction_mark) == name.npos &&
+               !present.contains(pip::normalised_name(name));
+    };
+    const auto missing_of = [&](const std::set<std::string>& names) {
+        std::vector<std::string> missing;
+        std::ranges::copy_if(names, std::back_inserter(missing), is_missing);
+        return missing;
+    };
+    auto missing = missing_of(told);
+    // Packages of the system need not be in the environment.
+    const bool all_are_here = !context_.options.system_site_packages;
+    const auto named = requested.size() - (requested.contains({}) ? 1 : 0);
+    if (const auto absent = missing_of(requested); all_are_here && missing.empty() && absent.size() == named)
+        missing = absent;
     if (missing.empty()) return {};
     return fail(
         {.what = "uv did not install into the environment",
-         .why = "these packages are missing: " + missing,
+         .why = "these packages are missing: " + joined(missing, ", "),
          .hint = "Remove `target` and `prefix` from uv.toml, and from [tool.uv.pip] in pyproject.toml, or "
                  "use --installer pip."});
 }

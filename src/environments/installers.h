@@ -56,7 +56,8 @@ private:
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
-    [[nodiscard]] Status check_place(const std::set<std::string>& installed) const;
+    [[nodiscard]] Status check_place(const std::set<std::string>& told,
+                                     const std::set<std::string>& requested) const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;

@@ -6,6 +6,7 @@
 #include "core/url.h"
 #include "util/base64.h"
 #include "util/digest.h"
+#include "util/log.h"
 #include "util/redact.h"
 #include "util/user_text.h"
 
@@ -73,8 +74,8 @@ bool is_directory_of_git(const fs::directory_entry& entry) {
     std::error_code ignored;
     if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return false;
     const auto& path = entry.path();
-    return path.filename() == ".git" ||
-           (quiet::is_directory(path / "objects") && quiet::is_directory(path / "refs"));
+    return path.filename() == ".git" || (quiet::is_directory(path / "objects") &&
+                                         quiet::is_directory(path / "refs") && quiet::exists(path / "HEAD"));
 }
 
 bool is_configuration(const fs::path& file) {
@@ -99,6 +100,7 @@ std::string clean_line(std::string_view line) {
 /// Removes a file of a clone that cannot be searched for secrets.
 Status remove_unread(const fs::path& file) {
     if (unlink(file.c_str()) != 0) return fail_errno("cannot remove the file", file.string());
+    log::detail("removed " + file.string() + ": it may contain logins, and is too large to be searched");
     return {};
 }
 

@@ -48,16 +48,18 @@ std::string variable_of(const std::string& setting) {
 Result<std::string> list_settings(Command pip) {
     // Wins over `python` in a file, by which another Python would answer, or none.
     (*pip.environment)["PIP_PYTHON"] = pip.argv.front();
+    (*pip.environment)["PIP_QUIET"] = "0"; // otherwise `quiet` in a file hides all settings
     pip.argv.insert(pip.argv.end(), {"config", "list"});
     const auto answer = TRY(capture(pip));
     remember_secrets_in(answer.output);
     if (!answer.ok() && answer.errors.find("unknown command") == std::string::npos)
         return fail({.what = "pip cannot read its configuration",
-                     .why = "it printed\n" + tail(answer.errors, 6),
+                     .why = "it printed\n" + tail(answer.errors.empty() ? answer.output : answer.errors, 6),
                      .hint = "Correct pip.conf or the variables that begin with PIP_."});
     std::string settings;
     for (const auto line : split_lines(answer.output))
-        if (!line.starts_with(":env:.python=")) settings += std::string(line) + "\n";
+        if (!line.starts_with(":env:.python=") && !line.starts_with(":env:.quiet="))
+            settings += std::string(line) + "\n";
     return settings;
 }
 

@@ -447,23 +447,36 @@ void replace_forms(std::string& text, const Known::Forms& forms) {
         replace_form(text, form, mark);
 }
 
-/// Replaces forms in each URL of another machine.
+/// Where the next URL of another machine is, or its path alone, as pip prints it: "with url: /simple/x",
+/// "broken by '...': /simple/x". Empty at the end if there is none.
+std::string_view next_url(std::string_view text) {
+    for (std::size_t at = 0; (at = text.find(":", at)) != none; ++at) {
+        const auto before = text.substr(0, at);
+        const auto rest = text.substr(at);
+        const bool is_path = rest.starts_with(": /") && (before.ends_with(" url") || before.ends_with('\''));
+        if (is_path) return text.substr(at + 2, end_of_word(text, at + 3) - at - 2);
+        if (!rest.starts_with("://")) continue;
+        auto start = at;
+        while (start > 0 && is_of_scheme(text[start - 1]))
+            --start;
+        if (!text.substr(start, at - start).ends_with("file"))
+            return text.substr(start, end_of_word(text, at + 3) - start);
+    }
+    return text.substr(text.size());
+}
+
+/// Replaces forms in each of these.
 std::string with_forms_replaced_in_urls(std::string_view text, const Known::Forms& forms) {
     std::string result;
-    std::size_t done = 0;
-    for (auto mark = text.find("://"); mark != none; mark = text.find("://", std::max(done, mark + 3))) {
-        auto start = mark;
-        while (start > done && is_of_scheme(text[start - 1]))
-            --start;
-        if (text.substr(start, mark - start).ends_with("file")) continue;
-        const auto end = end_of_word(text, mark + 3);
-        auto url = std::string(text.substr(start, end - start));
-        replace_forms(url, forms);
-        result += text.substr(done, start - done);
-        result += url;
-        done = end;
+    while (!text.empty()) {
+        const auto url = next_url(text);
+        result.append(text.begin(), url.begin());
+        auto replaced = std::string(url);
+        replace_forms(replaced, forms);
+        result += replaced;
+        text = std::string_view(url.end(), text.end());
     }
-    return result += text.substr(done);
+    return result;
 }
 
 /// Whether a value names the user or a directory above the user's files. It stands in many harmless texts.

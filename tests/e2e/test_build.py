@@ -295,7 +295,7 @@ def test_uv_is_the_default(user, tool, work, spec, uv):
 def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, installer):
     """By each of these, the installer would put the packages elsewhere, or nowhere."""
     settings = "".join(f"{name} = {work}/{name}\n" for name in ("target", "prefix", "root"))
-    file = user.write(work / "pip.conf", f"[global]\ndry-run = true\npython = /nonexistent/python\n[install]\nuser = true\n{settings}")
+    file = user.write(work / "pip.conf", f"[global]\nquiet = 1\ndry-run = true\npython = /nonexistent/python\n[install]\nuser = true\n{settings}")
     env = {"PIP_DRY_RUN": "1", "PIP_TARGET": str(work / "target"), "PIP_USER": "1", "PIP_CONFIG_FILE": str(file),
            "UV_SYSTEM_PYTHON": "1", "UV_PYTHON": "/usr/bin/python3", "UV_WORKING_DIR": "/"}
     new(user, tool, work / "env", spec, "--installer", installer, env={**env, **(uv if installer == "uv" else {})})
@@ -313,10 +313,18 @@ def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, set
         assert "uv.toml" in done.stderr and not (work / "env").exists()
 
 
-def test_settings_that_pip_cannot_read(user, tool, work, spec):
-    file = user.write(work / "pip.conf", "no section\n")
+def test_a_requirement_that_uv_is_told_to_leave_out(user, tool, work, uv):
+    spec = user.write(work / "two.txt", "six==1.16.0\nPygments\n")
+    overrides = user.write(work / "overrides.txt", "pygments ; sys_platform == 'never'\n")
+    new(user, tool, work / "env", spec, env={**uv, "UV_OVERRIDE": str(overrides)})
+    assert python(user, work / "env", "import importlib.util, six; print(importlib.util.find_spec('pygments'))") == "None"
+
+
+@pytest.mark.parametrize("content, why", [("no section\n", "no section"), ("[global]\ntimeout = abc\n", "timeout")])
+def test_settings_that_pip_cannot_read(user, tool, work, spec, content, why):
+    file = user.write(work / "pip.conf", content)
     done = new(user, tool, work / "env", spec, "--installer", "pip", env={"PIP_CONFIG_FILE": str(file)}, check=False)
-    assert done.returncode == 1 and "pip cannot read its configuration" in done.stderr, done.stderr
+    assert done.returncode == 1 and "pip cannot read its configuration" in done.stderr and why in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("setting", ["variable", "file"])

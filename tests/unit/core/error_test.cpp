@@ -22,10 +22,18 @@ TEST(Error, WhatOthersWroteCannotReprogramATerminal) {
 }
 
 TEST(Error, LongLinesAreShortened) {
-    EXPECT_EQ(to_string(Error{.what = std::string(5000, 'x'), .hint = "Do Z."}),
-              std::string(5000, 'x') + "\nDo Z.");
-    EXPECT_EQ(to_string(Error{.what = std::string(1'000'000, 'x'), .hint = "Do Z."}),
-              std::string(5000, 'x') + "...\nDo Z.");
+    const auto words = [](std::size_t count) {
+        std::string text;
+        for (std::size_t i = 0; i < count; ++i)
+            text += "word ";
+        return text;
+    };
+    EXPECT_EQ(to_string(Error{.what = words(1000), .hint = "Do Z."}), words(1000) + "\nDo Z.");
+    EXPECT_EQ(to_string(Error{.what = words(1000) + "https://me:secret@host", .hint = "Do Z."}),
+              words(1000) + "...\nDo Z.");
+    EXPECT_EQ(to_string(Error{.what = "no name: '" + std::string(1'000'000, 'x'), .hint = "Do Z."}),
+              "no name: '...\nDo Z.");
+    EXPECT_EQ(to_string(Error{.what = std::string(1'000'000, 'x')}), "...");
 }
 
 TEST(Error, ErrnoAndInput) {

@@ -60,6 +60,11 @@ TEST(SecretsOfPackages, BareClonesAndWorkingTreesHaveNoLogins) {
                       clean = "[remote \"origin\"]\n\turl = https://host/x.git\n";
     for (const char* directory : {"mirrors/x.git/objects", "mirrors/x.git/refs"})
         fs::create_directories(place / directory);
+    place.write("mirrors/x.git/HEAD", "ref: refs/heads/main\n");
+    // Not git's, although it looks much the same.
+    for (const char* directory : {"data/objects", "data/refs"})
+        fs::create_directories(place / directory);
+    place.write("data/config", with_login);
     const std::array files = {"mirrors/x.git/config",
                               "mirrors/x.git/FETCH_HEAD",
                               "mirrors/x.git/logs/refs/heads/main",
@@ -73,7 +78,7 @@ TEST(SecretsOfPackages, BareClonesAndWorkingTreesHaveNoLogins) {
     ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
     for (const auto* file : files)
         EXPECT_EQ(read_file(place / file).value_or("none"), clean) << file;
-    for (const auto* file : {"mirrors/config", "mirrors/logs/refs"})
+    for (const auto* file : {"mirrors/config", "mirrors/logs/refs", "data/config"})
         EXPECT_EQ(read_file(place / file).value_or("none"), with_login) << file << " is no file of git's";
 }
 

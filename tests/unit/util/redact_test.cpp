@@ -206,6 +206,13 @@ TEST(Redact, ValuesOfVariablesStandInOtherTexts) {
     EXPECT_EQ(redacted("- frobozzlib=2.1 # https://h/frobozzlib/frobozzlib.whl, file:///p/frobozzlib"),
               "- frobozzlib=2.1 # https://h/${PACKAGE}/${PACKAGE}.whl, file:///p/frobozzlib");
     EXPECT_EQ(redacted("frobozzlib @ git+https://h/frobozzlib"), "frobozzlib @ git+https://h/${PACKAGE}");
+    // pip's messages about a server that does not answer.
+    EXPECT_EQ(
+        redacted(
+            "after connection broken by 'NewConnectionError(\"frobozzlib: x\")': /frobozzlib/simple/six/"),
+        "after connection broken by 'NewConnectionError(\"frobozzlib: x\")': /${PACKAGE}/simple/six/");
+    EXPECT_EQ(redacted("Max retries exceeded with url: /frobozzlib/x (Caused by frobozzlib)"),
+              "Max retries exceeded with url: /${PACKAGE}/x (Caused by frobozzlib)");
     for (const char* text : {"/scratch/johnsmith1/data", "https://h/johnsmith1/jsmith-login/x.whl",
                              "https://h/project_77/x", "https://h//projappl/project_77/johnsmith1/x"})
         EXPECT_EQ(redacted(text), text);
