@@ -450,7 +450,7 @@ void replace_forms(std::string& text, const Known::Forms& forms) {
 /// Where the next URL of another machine is, or its path alone, as pip prints it: "with url: /simple/x",
 /// "broken by '...': /simple/x". Empty at the end if there is none.
 std::string_view next_url(std::string_view text) {
-    for (std::size_t at = 0; (at = text.find(":", at)) != none; ++at) {
+    for (std::size_t at = 0; (at = text.find(':', at)) != none; ++at) {
         const auto before = text.substr(0, at);
         const auto rest = text.substr(at);
         const bool is_path = rest.starts_with(": /") && (before.ends_with(" url") || before.ends_with('\''));
