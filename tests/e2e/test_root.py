@@ -251,7 +251,7 @@ def test_isolated(user, make, only_python, work, base):
     user.write(elsewhere / "secret", "mine")
     lost = sh(user, env, "pwd; cat secret", env={"HOME": str(home)}, cwd=elsewhere, check=False)
     assert lost.stdout == "/\n" and "No such file" in lost.stderr
-    assert f"the working directory {elsewhere} is not visible here, so the program starts in /" in lost.stderr
+    assert f"the working directory {elsewhere} cannot be entered here, so the program starts in /" in lost.stderr
     assert user.run(f"{env}/bin/python", "-c", "import sys; print(sys.prefix)", cwd="/").stdout == f"{env}\n"
 
 
