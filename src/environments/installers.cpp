@@ -219,7 +219,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     std::set<std::string> told;
     auto installed = pip::install(choice_, request, [&](std::string_view line) {
         stage.detail(line);
-        told.insert(pip::installed_by_uv(line));
+        if (auto name = pip::installed_by_uv(line); !name.empty()) told.insert(std::move(name));
     });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
@@ -230,10 +230,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
-    std::set<std::string> requested;
-    for (const auto& line : requirements.read.lines)
-        requested.insert(line.name);
-    if (choice_.installer == pip::Installer::uv) TRY(check_place(told, requested));
+    if (choice_.installer == pip::Installer::uv) TRY(check_place(told, requirements.read));
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
 }
@@ -242,7 +239,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
 /// missing; or, if it found everything there, all that was requested. Some of that may be left out on
 /// purpose.
 Status Installers::check_place(const std::set<std::string>& told,
-                               const std::set<std::string>& requested) const {
+                               const spec::Requirements& requirements) const {
     std::set<std::string> present;
     std::error_code ignored;
     for (const auto& library : entries_in(context_.root() / "lib", ignored))
@@ -250,20 +247,17 @@ Status Installers::check_place(const std::set<std::string>& told,
             present.insert(pip::normalised_name(one.name));
     // A name may be a secret elsewhere.
     const auto is_missing = [&](const std::string& name) {
-        return !name.empty() && name.find(redaction_mark) == name.npos &&
-               !present.contains(pip::normalised_name(name));
+        return name.find(redaction_mark) == name.npos && !present.contains(pip::normalised_name(name));
     };
-    const auto missing_of = [&](const std::set<std::string>& names) {
-        std::vector<std::string> missing;
-        std::ranges::copy_if(names, std::back_inserter(missing), is_missing);
-        return missing;
-    };
-    auto missing = missing_of(told);
+    std::set<std::string> requested;
+    for (const auto& line : requirements.lines)
+        if (!line.name.empty()) requested.insert(line.name);
+    std::vector<std::string> missing;
+    std::ranges::copy_if(told, std::back_inserter(missing), is_missing);
     // Packages of the system need not be in the environment.
     const bool all_are_here = !context_.options.system_site_packages;
-    const auto named = requested.size() - (requested.contains({}) ? 1 : 0);
-    if (const auto absent = missing_of(requested); all_are_here && missing.empty() && absent.size() == named)
-        missing = absent;
+    if (missing.empty() && all_are_here && std::ranges::all_of(requested, is_missing))
+        missing.assign(requested.begin(), requested.end());
     if (missing.empty()) return {};
     return fail(
         {.what = "uv did not install into the environment",

@@ -57,7 +57,7 @@ private:
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
     [[nodiscard]] Status check_place(const std::set<std::string>& told,
-                                     const std::set<std::string>& requested) const;
+                                     const spec::Requirements& requirements) const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;

@@ -23,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int lock_format = 1;
+
 Result<std::string> text_of(const fs::path& file) {
     auto content = TRY(read_input_file(file, largest_text));
     return decode(content, file);
