@@ -5,9 +5,12 @@ Lightning starts the other processes of the node itself; then it needs NODE_RANK
 """
 
 import argparse
+import os
+import sys
 
 import lightning
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch.utils.data import DataLoader, TensorDataset
@@ -38,6 +41,19 @@ class Linear(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.05)
 
 
+def leave_group():
+    """Ends the process group, and with Gloo the process. Gloo's threads outlive the group, and one that still releases its last
+    tensors while Python shuts down aborts the process (PyTorch 2.13, github.com/pytorch/pytorch/issues/190489)."""
+    if not dist.is_initialized():
+        return
+    gloo = dist.get_backend() == "gloo"
+    dist.barrier()
+    dist.destroy_process_group()
+    if gloo:
+        sys.stdout.flush()
+        os._exit(0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("epochs", type=int)
@@ -54,6 +70,7 @@ def main():
     trainer.fit(Linear(), DataLoader(make_data(), batch_size=32, shuffle=True))
     loss = trainer.callback_metrics["loss"].item()
     print(f"[rank {trainer.global_rank} of {trainer.world_size} on node {trainer.node_rank}] Final loss {loss:.6f}", flush=True)
+    leave_group()
 
 
 if __name__ == "__main__":
