@@ -15,7 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
+#include <set>
 #include <utility>
 
 namespace containerize::environments {
@@ -27,6 +27,27 @@ bool writes_reports(const std::string& version) {
     int major = 0, minor = 0;
     std::sscanf(version.c_str(), "%*s %d.%d", &major, &minor);
     return std::pair(major, minor) >= std::pair(22, 2);
+}
+
+std::pair<std::string, std::string> normalised(std::string_view name, std::string_view version) {
+    return {pip::normalised_name(name), pip::normalised_version(version)};
+}
+
+/// The packages of an environment by the names of their metadata directories, as uv reads them, and by what
+/// these contain.
+std::set<std::pair<std::string, std::string>> packages_in(const fs::path& root) {
+    std::set<std::pair<std::string, std::string>> packages;
+    std::error_code ignored;
+    for (const auto& library : entries_in(root / "lib", ignored)) {
+        const auto site_packages = library.path() / "site-packages";
+        for (const auto& entry : entries_in(site_packages, ignored))
+            // "six-1.16.0.dist-info", "six-1.16.0-py3.11.egg-info"
+            if (const auto name = entry.path().stem().string(); name.find('-') != name.npos)
+                packages.insert(normalised(split(name, '-')[0], split(name, '-')[1]));
+        for (const auto& one : pip::read_distributions(site_packages))
+            packages.insert(normalised(one.name, one.version));
+    }
+    return packages;
 }
 
 } // namespace
@@ -69,7 +90,8 @@ Status Installers::prepare() {
     // pip's own byte-code is not wanted, and that of the packages is compiled later.
     target_.environment["PYTHONDONTWRITEBYTECODE"] = "1";
     const auto version = TRY(version_of_pip());
-    if (version.empty()) return {};
+    has_pip_ = !version.empty();
+    if (!has_pip_) return {};
     writes_report_ = writes_reports(version);
     auto asked = context_.inside(pip::pip_command(target_));
     asked.environment = target_.environment;
@@ -109,6 +131,15 @@ Result<std::string> Installers::version_of_pip() {
     return std::move(version->output);
 }
 
+Result<std::string> Installers::version_of_python() const {
+    constexpr const char* show = "import sys; print('.'.join(map(str, sys.version_info[:3])))";
+    const auto answer = TRY(capture(context_.inside({context_.python().string(), "-c", show})));
+    if (!answer.ok())
+        return fail({.what = "the environment's Python does not tell its version",
+                     .why = "it printed\n" + tail(answer.errors, 6)});
+    return std::string(trimmed(answer.output));
+}
+
 /// Not before pip is asked for its settings: these are ours, and none that uv would lack. The user's
 /// variables take precedence, those in files do not.
 void Installers::set_defaults() {
@@ -125,6 +156,7 @@ Status Installers::choose(const spec::Requirements& requirements) {
     TRY(prepare());
     choice_ = TRY(pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
                                         context_.inputs.environment));
+    if (choice_.installer == pip::Installer::uv) target_.python_version = TRY(version_of_python());
     return {};
 }
 
@@ -204,23 +236,13 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    // Now, since their variables have been expanded.
-    for (const auto& line : requirements.read.lines) {
-        remember_secrets_in(line.text);
-        for (const auto& [name, value] : line.variables)
-            remember_variable(name, value);
-    }
     TRY(choose(requirements.read));
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
     std::error_code ignored;
     fs::remove(report_file(), ignored);
     const auto request = TRY(request_for(requirements));
-    std::set<std::string> told;
-    auto installed = pip::install(choice_, request, [&](std::string_view line) {
-        stage.detail(line);
-        if (auto name = pip::installed_by_uv(line); !name.empty()) told.insert(std::move(name));
-    });
+    auto installed = pip::install(choice_, request, [&stage](std::string_view line) { stage.detail(line); });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
@@ -230,34 +252,18 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
-    if (choice_.installer == pip::Installer::uv) TRY(check_place(told, requirements.read));
+    if (choice_.installer == pip::Installer::uv) TRY(check_place());
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
 }
 
-/// uv's files may tell it to install elsewhere, which its command line cannot undo: then what it told is
-/// missing; or, if it found everything there, all that was requested. Some of that may be left out on
-/// purpose.
-Status Installers::check_place(const std::set<std::string>& told,
-                               const spec::Requirements& requirements) const {
-    std::set<std::string> present;
-    std::error_code ignored;
-    for (const auto& library : entries_in(context_.root() / "lib", ignored))
-        for (const auto& one : pip::read_distributions(library.path() / "site-packages"))
-            present.insert(pip::normalised_name(one.name));
-    // A name may be a secret elsewhere.
-    const auto is_missing = [&](const std::string& name) {
-        return name.find(redaction_mark) == name.npos && !present.contains(pip::normalised_name(name));
-    };
-    std::set<std::string> requested;
-    for (const auto& line : requirements.lines)
-        if (!line.name.empty()) requested.insert(line.name);
+/// uv's files may tell it to work elsewhere, which its command line cannot undo: then uv lists what is there,
+/// which the environment lacks.
+Status Installers::check_place() const {
+    const auto present = packages_in(context_.root());
     std::vector<std::string> missing;
-    std::ranges::copy_if(told, std::back_inserter(missing), is_missing);
-    // Packages of the system need not be in the environment.
-    const bool all_are_here = !context_.options.system_site_packages;
-    if (missing.empty() && all_are_here && std::ranges::all_of(requested, is_missing))
-        missing.assign(requested.begin(), requested.end());
+    for (const auto& one : TRY(pip::list_by_uv(choice_, target_)))
+        if (!present.contains(normalised(one.name, one.version))) missing.push_back(one.name);
     if (missing.empty()) return {};
     return fail(
         {.what = "uv did not install into the environment",
@@ -266,8 +272,13 @@ Status Installers::check_place(const std::set<std::string>& told,
                  "use --installer pip."});
 }
 
+/// By pip, where there is one: uv's files may tell it to remove them elsewhere.
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
     TRY(choose({}));
+    if (has_pip_)
+        choice_ = {.installer = pip::Installer::pip};
+    else
+        TRY(check_place());
     return pip::uninstall(choice_, target_, names, [&stage](std::string_view line) { stage.detail(line); });
 }
 

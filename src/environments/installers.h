@@ -51,13 +51,13 @@ public:
 private:
     Status prepare();
     Result<std::string> version_of_pip();
+    [[nodiscard]] Result<std::string> version_of_python() const;
     void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
-    [[nodiscard]] Status check_place(const std::set<std::string>& told,
-                                     const spec::Requirements& requirements) const;
+    [[nodiscard]] Status check_place() const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;
@@ -67,7 +67,7 @@ private:
 
     BuildContext& context_;
     pip::Target target_;
-    bool prepared_ = false, writes_report_ = false;
+    bool prepared_ = false, has_pip_ = false, writes_report_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
 };

@@ -39,12 +39,16 @@ Environment clean_environment() {
                              "PIP_TARGET",           "PIP_PREFIX",          "PIP_ROOT",
                              "PIP_PYTHON",           "PIP_DRY_RUN",         "UV_PYTHON",
                              "UV_SYSTEM_PYTHON",     "UV_PROJECT",          "UV_WORKING_DIR",
-                             "UV_WORKING_DIRECTORY", "UV_NO_VERIFY_HASHES", "UV_NO_INSTALLER_METADATA"})
+                             "UV_WORKING_DIRECTORY", "UV_NO_VERIFY_HASHES", "UV_NO_INSTALLER_METADATA",
+                             "PIP_ONLY_DEPS"})
         environment.erase(name);
     environment["PYTHONNOUSERSITE"] = "1";
     environment["PYTHONHASHSEED"] = "0";
     environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
-    environment["PIP_USER"] = "0"; // a site's pip.conf may set `user`, which fails in a venv
+    // A site's pip.conf may set `user`, which fails in a venv, or `require-virtualenv`, which fails
+    // elsewhere.
+    environment["PIP_USER"] = "0";
+    environment["PIP_REQUIRE_VIRTUALENV"] = "0";
     return environment;
 }
 

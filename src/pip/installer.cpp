@@ -3,6 +3,7 @@
 #include "core/url.h"
 #include "pip/pip_configuration.h"
 #include "spec/requirement_options.h"
+#include "util/json.h"
 #include "util/user_text.h"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ constexpr auto translations = std::to_array<std::pair<std::string_view, std::str
     {"no-python-version-warning", ""},
     {"user", ""}, // a venv has no user site
     {"require-virtualenv", ""},
+    {"config-file", ""}, // its settings are in the list
     {"compile", ""},
     {"no-compile", ""},
     {"log", ""},
@@ -244,8 +246,8 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     auto command = command_for(choice, request.target);
     append(command.argv, {"install"});
     if (by_uv)
-        append(command.argv,
-               {"--python", request.target.python.string(), "--no-progress", "--verify-hashes"});
+        append(command.argv, {"--python", request.target.python.string(), "--python-version",
+                              request.target.python_version, "--no-progress", "--verify-hashes"});
     else
         append(command.argv, {"--no-compile", "--no-input", "--progress-bar", "off"});
     append(command.argv, {"-r", request.requirements.string()});
@@ -263,11 +265,18 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
                  .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome.output)});
 }
 
-std::string installed_by_uv(std::string_view line) {
-    constexpr std::string_view added = " + ";
-    const auto version = line.find("==");
-    if (!line.starts_with(added) || version == line.npos) return {};
-    return std::string(line.substr(added.size(), version - added.size()));
+Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target) {
+    auto command = command_for(choice, target);
+    append(command.argv, {"list", "--python", target.python.string(), "--format", "json"});
+    const auto outcome = TRY(capture(command));
+    const auto listed = parse_json_quietly(outcome.output);
+    if (!outcome.ok() || !listed.is_array())
+        return fail({.what = "uv could not list the installed packages",
+                     .why = "it printed\n" + reason_in(outcome.output + outcome.errors)});
+    std::vector<NamedVersion> packages;
+    for (const auto& one : listed)
+        packages.push_back({.name = text_of(one, "name"), .version = text_of(one, "version")});
+    return packages;
 }
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
@@ -290,8 +299,9 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
 Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
                                     const std::filesystem::path& pins) {
     auto command = command_for(choice, target);
-    append(command.argv, {"compile", "--python", target.python.string(), "--no-progress", "--quiet",
-                          "--no-deps", "--no-header", "--no-annotate", "--generate-hashes", pins.string()});
+    append(command.argv, {"compile", "--python", target.python.string(), "--python-version",
+                          target.python_version, "--no-progress", "--quiet", "--no-deps", "--no-header",
+                          "--no-annotate", "--generate-hashes", pins.string()});
     command.working_directory = pins.parent_path();
     auto outcome = TRY(capture(command));
     if (!outcome.ok())

@@ -40,10 +40,15 @@ using Detail = std::function<void(std::string_view)>;
 /// An environment, and how pip or uv is to work on it.
 struct Target {
     std::filesystem::path python;
-    std::filesystem::path pip; ///< pip's code if the environment has no pip; otherwise empty
-    bool offline = false;      ///< use only caches and local files
+    std::filesystem::path pip;       ///< pip's code if the environment has no pip; otherwise empty
+    std::string python_version = {}; ///< for uv, whose files may name another one: "3.11.2"
+    bool offline = false;            ///< use only caches and local files
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
+};
+
+struct NamedVersion {
+    std::string name, version;
 };
 
 struct InstallRequest {
@@ -59,8 +64,8 @@ struct InstallRequest {
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.
 Status install(const Choice& choice, const InstallRequest& request, const Detail& detail);
 
-/// The package that this line of uv's output says is now installed, " + six==1.16.0"; empty for other lines.
-std::string installed_by_uv(std::string_view line);
+/// The packages where uv installs for this target: in its environment, unless uv's files name another place.
+Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target);
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);

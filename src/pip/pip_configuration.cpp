@@ -32,7 +32,8 @@ std::vector<Setting> parse_configuration(std::string_view text) {
 }
 
 bool misdirects(const Setting& setting) {
-    constexpr std::array<std::string_view, 5> names = {"target", "prefix", "root", "python", "dry-run"};
+    constexpr std::array<std::string_view, 6> names = {"target", "prefix",  "root",
+                                                       "python", "dry-run", "only-deps"};
     return std::ranges::find(names, setting.name) != names.end();
 }
 
@@ -52,7 +53,9 @@ Result<std::string> list_settings(Command pip) {
     pip.argv.insert(pip.argv.end(), {"config", "list"});
     const auto answer = TRY(capture(pip));
     remember_secrets_in(answer.output);
-    if (!answer.ok() && answer.errors.find("unknown command") == std::string::npos)
+    // With `version` or `help` in a file, pip prints that and does nothing else.
+    const bool is_other = answer.ok() && !answer.output.empty() && parse_configuration(answer.output).empty();
+    if (is_other || (!answer.ok() && answer.errors.find("unknown command") == std::string::npos))
         return fail({.what = "pip cannot read its configuration",
                      .why = "it printed\n" + tail(answer.errors.empty() ? answer.output : answer.errors, 6),
                      .hint = "Correct pip.conf or the variables that begin with PIP_."});

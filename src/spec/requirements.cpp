@@ -6,6 +6,7 @@
 #include "spec/requirement_options.h"
 #include "util/digest.h"
 #include "util/log.h"
+#include "util/redact.h"
 #include "util/text_limits.h"
 #include "util/user_text.h"
 
@@ -311,6 +312,9 @@ public:
 
 private:
     Status check(const RequirementLine& line) {
+        remember_secrets_in(line.text);
+        for (const auto& [name, value] : line.variables)
+            remember_variable(name, value);
         const auto requirement = trimmed(before_options(line.text));
         const auto words = split_words(std::string_view(line.text).substr(before_options(line.text).size()));
         if (!words)

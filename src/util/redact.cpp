@@ -447,12 +447,22 @@ void replace_forms(std::string& text, const Known::Forms& forms) {
         replace_form(text, form, mark);
 }
 
+/// The length of what is between a quote and the path of a request, '"GET /simple/x HTTP/1.1"'; 0 if it is
+/// none.
+std::size_t method_before_path(std::string_view quoted) {
+    for (const std::string_view method : {"\"GET ", "\"HEAD ", "\"POST "})
+        if (quoted.starts_with(method) && quoted.substr(method.size()).starts_with('/')) return method.size();
+    return 0;
+}
+
 /// Where the next URL of another machine is, or its path alone, as pip prints it: "with url: /simple/x",
-/// "broken by '...': /simple/x". Empty at the end if there is none.
+/// "broken by '...': /simple/x", '"GET /simple/x HTTP/1.1"'. Empty at the end if there is none.
 std::string_view next_url(std::string_view text) {
-    for (std::size_t at = 0; (at = text.find(':', at)) != none; ++at) {
+    for (std::size_t at = 0; (at = text.find_first_of(":\"", at)) != none; ++at) {
         const auto before = text.substr(0, at);
         const auto rest = text.substr(at);
+        if (const auto method = method_before_path(rest); method != 0)
+            return text.substr(at + method, end_of_word(text, at + method) - at - method);
         const bool is_path = rest.starts_with(": /") && (before.ends_with(" url") || before.ends_with('\''));
         if (is_path) return text.substr(at + 2, end_of_word(text, at + 3) - at - 2);
         if (!rest.starts_with("://")) continue;

@@ -295,8 +295,8 @@ def test_uv_is_the_default(user, tool, work, spec, uv):
 def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, installer):
     """By each of these, the installer would put the packages elsewhere, or nowhere."""
     settings = "".join(f"{name} = {work}/{name}\n" for name in ("target", "prefix", "root"))
-    file = user.write(work / "pip.conf", f"[global]\nquiet = 1\ndry-run = true\npython = /nonexistent/python\n[install]\nuser = true\n{settings}")
-    env = {"PIP_DRY_RUN": "1", "PIP_TARGET": str(work / "target"), "PIP_USER": "1", "PIP_CONFIG_FILE": str(file),
+    file = user.write(work / "pip.conf", f"[global]\nquiet = 1\nonly-deps = true\ndry-run = true\npython = /nonexistent/python\n[install]\nuser = true\n{settings}")
+    env = {"PIP_DRY_RUN": "1", "PIP_ONLY_DEPS": "1", "PIP_TARGET": str(work / "target"), "PIP_USER": "1", "PIP_CONFIG_FILE": str(file),
            "UV_SYSTEM_PYTHON": "1", "UV_PYTHON": "/usr/bin/python3", "UV_WORKING_DIR": "/"}
     new(user, tool, work / "env", spec, "--installer", installer, env={**env, **(uv if installer == "uv" else {})})
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
@@ -305,12 +305,21 @@ def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, ins
 
 @pytest.mark.parametrize("setting", ["target", "prefix"])
 def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, setting):
-    """The second build fails, too, although uv then finds the package there, and installs nothing."""
+    """Later builds fail, too, although uv then finds all packages there, and installs nothing."""
     file = user.write(work / "uv.toml", f'[pip]\n{setting} = "{work}/elsewhere"\n')
-    for _ in range(2):
-        done = new(user, tool, work / "env", spec, env={**uv, "UV_CONFIG_FILE": str(file)}, check=False)
-        assert done.returncode == 1 and "these packages are missing: six" in done.stderr, done.stderr
+    only_marked = user.write(work / "marked.txt", "six==1.16.0 ; python_version > '3'\npip\n")
+    for requirements in (spec, spec, only_marked):
+        done = new(user, tool, work / "env", requirements, env={**uv, "UV_CONFIG_FILE": str(file)}, check=False)
+        assert done.returncode == 1 and re.search("these packages are missing: (pip, )?six\n", done.stderr), done.stderr
         assert "uv.toml" in done.stderr and not (work / "env").exists()
+
+
+def test_uv_takes_the_version_of_the_environments_python(user, tool, work, uv):
+    """Not that for which a project in the working directory is locked."""
+    spec = user.write(work / "marked.txt", "six==1.16.0 ; python_version < '3.20'\nidna\n")
+    user.write(work / "pyproject.toml", '[project]\nname = "x"\nversion = "1"\n[tool.uv.pip]\npython-version = "3.20"\n')
+    new(user, tool, work / "env", spec, env=uv, cwd=work)
+    assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
 
 
 def test_a_requirement_that_uv_is_told_to_leave_out(user, tool, work, uv):

@@ -92,7 +92,8 @@ def demo(user, tool, channels):
     build = Builder(user, tool, work, channels)
     spec = build.spec(["python=3.11", "numpy", "requests", "where", "active", "linked", "odd", "clash-b", "pygments"],
                       more="  - pip:\n    - six==1.16.0\n    - rich\nvariables:\n  MY_SETTING: '42'\nprefix: /home/me/x\ncolour: red\n")
-    build.log = build(spec).stderr
+    # As many users have it: a conda environment is no virtual environment for pip.
+    build.log = build(spec, env={"PIP_REQUIRE_VIRTUALENV": "1"}).stderr
     yield build
     shutil.rmtree(work, ignore_errors=True)
 

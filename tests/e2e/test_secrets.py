@@ -448,8 +448,9 @@ def test_pip_within_conda(workplace, server):
 def test_variables_in_requirements(workplace, server):
     """A token in the path of a URL comes from a variable. What is kept names the variable, so the lock can be built again."""
     feed = f"http://127.0.0.1:{server.port}/feed"
-    workplace.environment |= {"FEED": TOKENS["token"], "CLONE": f"{feed}/{TOKENS['token']}/ineditable.git"}
-    lines = [f"--index-url {feed}/${{FEED}}/index", "inindex", f"indirect @ {feed}/${{FEED}}/indirect-1.0-py3-none-any.whl",
+    workplace.environment |= {"FEED": TOKENS["token"], "CLONE": f"{feed}/{TOKENS['token']}/ineditable.git",
+                              "PIP_VERBOSE": "2"}
+    lines = [f"--index-url {feed}/${{FEED}}/index {feed}/${{FEED}}/ignored", "inindex", f"indirect @ {feed}/${{FEED}}/indirect-1.0-py3-none-any.whl",
              "ineditable @ git+${CLONE}"]
     listed = "".join(f"    - {json.dumps(line)}\n" for line in lines)
     file = environment_file(workplace, server, server.url("login/channel/main", login("channel")),

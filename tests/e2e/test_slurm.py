@@ -74,7 +74,9 @@ class Node:
                     processes.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
             except OSError:
                 pass
-        files = [str(file.relative_to(self.temporary)) for file in self.temporary.rglob("*")]
+        # Sessions that end remove theirs meanwhile, which os.walk() bears.
+        files = [os.path.relpath(os.path.join(directory, name), self.temporary)
+                 for directory, directories, names in os.walk(self.temporary) for name in directories + names]
         state = f"containerize-{self.sessions.user.uid}"
         return processes + [file for file in files if file not in (state, f"{state}/start.lock")]
 

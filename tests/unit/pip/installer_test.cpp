@@ -42,6 +42,7 @@ TEST(Installer, UvIsTakenOnlyWhereNothingIsLost) {
         {"global.timeout='60'\n:env:.disable-pip-version-check='1'\n", "numpy", Installer::uv},
         {"download.platform='any'\n", "numpy", Installer::uv},
         {":env:.user='0'\n", "numpy", Installer::uv},
+        {":env:.require-virtualenv='0'\n:env:.config-file='/site/pip.conf'\n", "numpy", Installer::uv},
         {"global.trusted-host='host'\n", "numpy", Installer::pip},
         {"global.no-index='true'\n", "numpy", Installer::pip},
         {"install.no-binary=':all:'\n", "numpy", Installer::pip},
@@ -105,13 +106,6 @@ TEST(Installer, CertificatesOfRequestsAreUsed) {
               "/site.pem");
 }
 
-TEST(Installer, WhatUvSaysThatItInstalled) {
-    EXPECT_EQ(installed_by_uv(" + six==1.16.0"), "six");
-    EXPECT_EQ(installed_by_uv(" + demo==1.0 (from file:///a==b/demo.whl)"), "demo");
-    for (const char* line : {" - six==1.16.0", "Checked 1 package in 4ms", " + ", ""})
-        EXPECT_EQ(installed_by_uv(line), "") << line;
-}
-
 Target target_of(const fs::path& python) {
     return {.python = python, .pip = {}, .environment = {{"PATH", "/usr/bin:/bin"}}, .in_child = {}};
 }
@@ -167,6 +161,8 @@ TEST(PipConfiguration, OfAnOldPipIsUnknown) {
     EXPECT_EQ(test::good(configure(old)).settings, "");
     const auto broken = asked(directory, "echo 'pip.conf is broken' >&2; exit 1");
     EXPECT_EQ(test::error_of(configure(broken)).why, "it printed\n  pip.conf is broken");
+    const auto version = asked(directory, "echo 'pip 26.3 from /lib/pip (python 3.11)'");
+    EXPECT_EQ(test::error_of(configure(version)).why, "it printed\n  pip 26.3 from /lib/pip (python 3.11)");
 }
 
 TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
@@ -198,6 +194,19 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
         EXPECT_EQ(called().contains(" --verify-hashes "), installer == Installer::uv)
             << "uv.toml may switch it off";
     }
+}
+
+TEST(Installer, UvListsWhatIsWhereItInstalls) {
+    const TemporaryDirectory directory;
+    const auto program =
+        directory.write("uv", "#!/bin/sh\n[ \"$*\" = 'pip list --python p --format json' ] || exit 1\n"
+                              "echo '[{\"name\":\"six\",\"version\":\"1.16.0\"}]'\n");
+    chmod(program.c_str(), 0755);
+    const auto listed = test::good(list_by_uv(by(Installer::uv, program), target_of("p")));
+    ASSERT_EQ(listed.size(), 1U);
+    EXPECT_EQ(listed[0].name + "==" + listed[0].version, "six==1.16.0");
+    EXPECT_EQ(test::error_of(list_by_uv(by(Installer::uv, program), target_of("other"))).what,
+              "uv could not list the installed packages");
 }
 
 TEST(Installer, FailureHasItsReason) {

@@ -213,6 +213,8 @@ TEST(Redact, ValuesOfVariablesStandInOtherTexts) {
         "after connection broken by 'NewConnectionError(\"frobozzlib: x\")': /${PACKAGE}/simple/six/");
     EXPECT_EQ(redacted("Max retries exceeded with url: /frobozzlib/x (Caused by frobozzlib)"),
               "Max retries exceeded with url: /${PACKAGE}/x (Caused by frobozzlib)");
+    EXPECT_EQ(redacted("https://h:443 \"GET /frobozzlib/simple/six/ HTTP/1.1\" 200 frobozzlib"),
+              "https://h:443 \"GET /${PACKAGE}/simple/six/ HTTP/1.1\" 200 frobozzlib");
     for (const char* text : {"/scratch/johnsmith1/data", "https://h/johnsmith1/jsmith-login/x.whl",
                              "https://h/project_77/x", "https://h//projappl/project_77/johnsmith1/x"})
         EXPECT_EQ(redacted(text), text);
