@@ -236,6 +236,12 @@ fs::path Installers::netrc_file() const {
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+    // Now, since their variables have been expanded.
+    for (const auto& line : requirements.read.lines) {
+        remember_secrets_in(line.text);
+        for (const auto& [name, value] : line.variables)
+            remember_variable(name, value);
+    }
     TRY(choose(requirements.read));
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);

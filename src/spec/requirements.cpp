@@ -6,7 +6,6 @@
 #include "spec/requirement_options.h"
 #include "util/digest.h"
 #include "util/log.h"
-#include "util/redact.h"
 #include "util/text_limits.h"
 #include "util/user_text.h"
 
@@ -312,9 +311,6 @@ public:
 
 private:
     Status check(const RequirementLine& line) {
-        remember_secrets_in(line.text);
-        for (const auto& [name, value] : line.variables)
-            remember_variable(name, value);
         const auto requirement = trimmed(before_options(line.text));
         const auto words = split_words(std::string_view(line.text).substr(before_options(line.text).size()));
         if (!words)
@@ -331,7 +327,10 @@ private:
                         bool alone) {
         const std::string& word = words[at];
         if (!word.starts_with('-')) {
-            log::warn(where(line) + ": pip ignores '" + word + "' after an option");
+            // What comes from a variable may be a secret.
+            const bool is_written = line.written.find(word) != std::string::npos;
+            log::warn(where(line) + ": pip ignores " + (is_written ? "'" + word + "'" : "a word") +
+                      " after an option");
             return {};
         }
         const auto* option = find_option(word);
