@@ -22,4 +22,7 @@ unshare --mount --propagation private --pid --fork --kill-child --mount-proc bas
     mount --rbind "$place/tmp" /tmp
     mount --bind "$place/home" "$home"
     shift 3
-    exec "$@"' isolated "$place" "$home" "$source_dir" "$@"
+    # Not by exec: this shell is the first process of the namespace and reaps what others leave, as an init does.
+    status=0
+    "$@" || status=$?
+    exit $status' isolated "$place" "$home" "$source_dir" "$@"
