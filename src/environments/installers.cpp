@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -29,25 +30,35 @@ bool writes_reports(const std::string& version) {
     return std::pair(major, minor) >= std::pair(22, 2);
 }
 
-std::pair<std::string, std::string> normalised(std::string_view name, std::string_view version) {
-    return {pip::normalised_name(name), pip::normalised_version(version)};
-}
+/// The versions of each package. A package can have several: after an update, and as its metadata and their
+/// directory's name may differ.
+using Packages = std::map<std::string, std::set<std::string>>;
 
 /// The packages of an environment by the names of their metadata directories, as uv reads them, and by what
 /// these contain.
-std::set<std::pair<std::string, std::string>> packages_in(const fs::path& root) {
-    std::set<std::pair<std::string, std::string>> packages;
+Packages packages_in(const fs::path& root) {
+    Packages packages;
+    const auto add = [&](std::string_view name, std::string_view version) {
+        packages[pip::normalised_name(name)].insert(pip::normalised_version(version));
+    };
     std::error_code ignored;
     for (const auto& library : entries_in(root / "lib", ignored)) {
         const auto site_packages = library.path() / "site-packages";
         for (const auto& entry : entries_in(site_packages, ignored))
             // "six-1.16.0.dist-info", "six-1.16.0-py3.11.egg-info"
             if (const auto name = entry.path().stem().string(); name.find('-') != name.npos)
-                packages.insert(normalised(split(name, '-')[0], split(name, '-')[1]));
+                add(split(name, '-')[0], split(name, '-')[1]);
         for (const auto& one : pip::read_distributions(site_packages))
-            packages.insert(normalised(one.name, one.version));
+            add(one.name, one.version);
     }
     return packages;
+}
+
+bool missing_in(const Packages& packages, const pip::NamedVersion& wanted) {
+    if (wanted.name.find(redaction_mark) != wanted.name.npos) return false; // the name is a secret elsewhere
+    const auto found = packages.find(pip::normalised_name(wanted.name));
+    if (found == packages.end()) return true;
+    return !wanted.version.empty() && !found->second.contains(pip::normalised_version(wanted.version));
 }
 
 } // namespace
@@ -248,7 +259,11 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
     std::error_code ignored;
     fs::remove(report_file(), ignored);
     const auto request = TRY(request_for(requirements));
-    auto installed = pip::install(choice_, request, [&stage](std::string_view line) { stage.detail(line); });
+    std::vector<pip::NamedVersion> told;
+    auto installed = pip::install(choice_, request, [&](std::string_view line) {
+        stage.detail(line);
+        if (auto one = pip::installed_by_uv(line)) told.push_back(std::move(*one));
+    });
     fs::remove(netrc_file(), ignored);
     if (!installed) installed.error().where = requirements.file.string();
     if (!installed && !requirements.constraints.empty() && !interrupted()) {
@@ -258,19 +273,30 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
                             "another version from conda, or give --no-constraints.");
     }
     if (!installed) return installed;
-    if (choice_.installer == pip::Installer::uv) TRY(check_place());
+    if (choice_.installer == pip::Installer::uv)
+        TRY(check_place(told, requirements.read, requirements.directory));
     context_.record["installer"] = name();
     return repair_scripts(context_.root() / "bin", context_.prefix);
 }
 
-/// uv's files may tell it to work elsewhere, which its command line cannot undo: then uv lists what is there,
-/// which the environment lacks.
-Status Installers::check_place() const {
+/// uv's files may tell it to work elsewhere, which its command line cannot undo: then the environment lacks
+/// what uv told that it installed; or what uv finds there, which it lists since 0.9.16; or all that was
+/// requested, if an older uv found everything there and told nothing.
+Status Installers::check_place(const std::vector<pip::NamedVersion>& told,
+                               const spec::Requirements& requirements, const fs::path& directory) const {
     const auto present = packages_in(context_.root());
     std::vector<std::string> missing;
-    for (const auto& one : TRY(pip::list_by_uv(choice_, target_)))
-        if (!present.contains(normalised(one.name, one.version))) missing.push_back(one.name);
+    for (const auto& packages : {told, TRY(pip::list_by_uv(choice_, target_, directory))})
+        for (const auto& one : packages)
+            if (missing_in(present, one)) missing.push_back(one.name);
+    if (told.empty() && missing.empty() && std::ranges::all_of(requirements.lines, [&](const auto& line) {
+            return line.name.empty() || missing_in(present, {.name = line.name});
+        }))
+        for (const auto& line : requirements.lines)
+            if (!line.name.empty()) missing.push_back(line.name);
     if (missing.empty()) return {};
+    std::ranges::sort(missing);
+    missing.erase(std::ranges::unique(missing).begin(), missing.end());
     return fail(
         {.what = "uv did not install into the environment",
          .why = "these packages are missing: " + joined(missing, ", "),
@@ -284,7 +310,7 @@ Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage
     if (has_pip_)
         choice_ = {.installer = pip::Installer::pip};
     else
-        TRY(check_place());
+        TRY(check_place({}, {}, {}));
     return pip::uninstall(choice_, target_, names, [&stage](std::string_view line) { stage.detail(line); });
 }
 

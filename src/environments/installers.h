@@ -57,7 +57,9 @@ private:
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
-    [[nodiscard]] Status check_place() const;
+    [[nodiscard]] Status check_place(const std::vector<pip::NamedVersion>& told,
+                                     const spec::Requirements& requirements,
+                                     const std::filesystem::path& directory) const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;

@@ -93,6 +93,24 @@ std::string canonical_phase(std::string_view word) {
     return std::string(word);
 }
 
+/// "+5.cu121" for "+05_cu121"; empty for "".
+std::string normalised_local(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const bool separates = text[0] == '-' || text[0] == '_';
+        result += separates ? '.' : text[0];
+        text.remove_prefix(1);
+        const auto part = text.substr(0, text.find_first_of("-_."));
+        const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+        if (is_number)
+            result += take_number(text);
+        else
+            result += part;
+        text.remove_prefix(is_number ? 0 : part.size());
+    }
+    return result;
+}
+
 } // namespace
 
 std::string normalised_version(std::string_view text) {
@@ -100,9 +118,7 @@ std::string normalised_version(std::string_view text) {
     std::string_view rest = lowered;
     if (rest.starts_with('v')) rest.remove_prefix(1);
     const auto plus = std::min(rest.find('+'), rest.size());
-    std::string local(rest.substr(plus));
-    std::ranges::replace(local, '-', '.');
-    std::ranges::replace(local, '_', '.');
+    auto local = normalised_local(rest.substr(plus));
     rest = rest.substr(0, plus);
     std::string result;
     if (const auto epoch = rest.find('!'); epoch != rest.npos) {

@@ -265,9 +265,20 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
                  .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome.output)});
 }
 
-Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target) {
+std::optional<NamedVersion> installed_by_uv(std::string_view line) {
+    constexpr std::string_view added = " + ";
+    const auto equals = line.find("==");
+    if (!line.starts_with(added) || equals == line.npos) return std::nullopt;
+    const auto version = line.substr(equals + 2);
+    return NamedVersion{.name = std::string(line.substr(added.size(), equals - added.size())),
+                        .version = std::string(version.substr(0, version.find(' ')))};
+}
+
+Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target,
+                                             const std::filesystem::path& directory) {
     auto command = command_for(choice, target);
     append(command.argv, {"list", "--python", target.python.string(), "--format", "json"});
+    command.working_directory = directory;
     const auto outcome = TRY(capture(command));
     const auto listed = parse_json_quietly(outcome.output);
     if (!outcome.ok() || !listed.is_array())
@@ -275,7 +286,8 @@ Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target&
                      .why = "it printed\n" + reason_in(outcome.output + outcome.errors)});
     std::vector<NamedVersion> packages;
     for (const auto& one : listed)
-        packages.push_back({.name = text_of(one, "name"), .version = text_of(one, "version")});
+        if (!one.contains("editable_project_location")) // the metadata may be elsewhere
+            packages.push_back({.name = text_of(one, "name"), .version = text_of(one, "version")});
     return packages;
 }
 

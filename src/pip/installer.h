@@ -48,7 +48,7 @@ struct Target {
 };
 
 struct NamedVersion {
-    std::string name, version;
+    std::string name, version = {};
 };
 
 struct InstallRequest {
@@ -64,8 +64,13 @@ struct InstallRequest {
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.
 Status install(const Choice& choice, const InstallRequest& request, const Detail& detail);
 
-/// The packages where uv installs for this target: in its environment, unless uv's files name another place.
-Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target);
+/// The package that this line of uv's output says is now installed, " + six==1.16.0".
+std::optional<NamedVersion> installed_by_uv(std::string_view line);
+
+/// The packages, without editable ones, where uv installs for this target if called in this directory, whose
+/// files may name another place than the environment. A uv before 0.9.16 always lists the environment.
+Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target& target,
+                                             const std::filesystem::path& directory);
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);

@@ -303,6 +303,15 @@ def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, ins
     assert not any((work / name).exists() for name in ("target", "prefix", "root"))
 
 
+def test_a_project_by_which_uv_installs_elsewhere(user, tool, work, spec, uv):
+    """That in the working directory, also if uv found the package there."""
+    user.write(work / "pyproject.toml", f'[project]\nname = "x"\nversion = "1"\n[tool.uv.pip]\ntarget = "{work}/elsewhere"\n')
+    both = user.write(work / "both.txt", "six==1.16.0\npip\n")
+    for requirements in (spec, both):
+        done = new(user, tool, work / "env", requirements, env=uv, cwd=work, check=False)
+        assert done.returncode == 1 and "these packages are missing: " in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("setting", ["target", "prefix"])
 def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, setting):
     """Later builds fail, too, although uv then finds all packages there, and installs nothing."""

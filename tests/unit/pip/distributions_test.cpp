@@ -71,6 +71,8 @@ TEST(Distributions, VersionsAreComparedAsPipDoesIt) {
                                      {"1.0.r4", "1.0post4"},
                                      {"1.0dev", "1.0.dev0"},
                                      {"2024.02.01", "2024.2.1"},
+                                     {"1+2024.01_cu-0", "1.0+2024.1.cu.0"},
+                                     {"1+0012x", "1+0012x"},
                                      {"0!1.0", "1"},
                                      {"0.0", "0"},
                                      {"1.0b2.post3.dev4", "1.0-beta-2-post-3-dev-4"},

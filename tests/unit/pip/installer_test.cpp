@@ -196,16 +196,27 @@ TEST(Installer, ALockIsInstalledWithoutDependenciesAndOffline) {
     }
 }
 
+TEST(Installer, WhatUvSaysThatItInstalled) {
+    for (const auto& [line, expected] : {std::pair(" + six==1.16.0", "six 1.16.0"),
+                                         {" + demo==1.0 (from file:///a==b/demo.whl)", "demo 1.0"}}) {
+        const auto found = installed_by_uv(line);
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->name + " " + found->version, expected);
+    }
+    for (const char* line : {" - six==1.16.0", "Checked 1 package in 4ms", " + ", ""})
+        EXPECT_FALSE(installed_by_uv(line)) << line;
+}
+
 TEST(Installer, UvListsWhatIsWhereItInstalls) {
     const TemporaryDirectory directory;
     const auto program =
         directory.write("uv", "#!/bin/sh\n[ \"$*\" = 'pip list --python p --format json' ] || exit 1\n"
                               "echo '[{\"name\":\"six\",\"version\":\"1.16.0\"}]'\n");
     chmod(program.c_str(), 0755);
-    const auto listed = test::good(list_by_uv(by(Installer::uv, program), target_of("p")));
+    const auto listed = test::good(list_by_uv(by(Installer::uv, program), target_of("p"), directory.path()));
     ASSERT_EQ(listed.size(), 1U);
     EXPECT_EQ(listed[0].name + "==" + listed[0].version, "six==1.16.0");
-    EXPECT_EQ(test::error_of(list_by_uv(by(Installer::uv, program), target_of("other"))).what,
+    EXPECT_EQ(test::error_of(list_by_uv(by(Installer::uv, program), target_of("other"), {})).what,
               "uv could not list the installed packages");
 }
 
