@@ -160,6 +160,17 @@ TEST(Requirements, NamesOfPackages) {
     EXPECT_EQ(names, (std::vector<std::string>{"six", "requests", "demo", "More.One", "last"}));
 }
 
+TEST(Requirements, ALineMayConsistOfVariables) {
+    setenv("QQ", "qq", 1);
+    std::string content = "a";
+    for (int i = 0; i < 200'000; ++i)
+        content += "${QQ}";
+    const TemporaryDirectory directory;
+    const auto read = test::good(read_requirements(directory.write("r.txt", content), directory.path()));
+    EXPECT_EQ(read.lines.front().text.size(), 400'001U);
+    EXPECT_TRUE(read.lines.front().variables.empty());
+}
+
 TEST(Requirements, WhatPipAccepts) {
     const char* const lines[] = {
         "numpy",
