@@ -42,7 +42,7 @@ copy instead of the shared filesystem. The copy disappears when the job ends. Wi
 and keep it running:
   containerize stage --node ~/envs/ml &)";
 
-// Printed by each node when its copy is ready, or when it failed.
+// Printed by each node when its copy is ready, or when it failed. Other lines are messages.
 constexpr std::string_view held = "held", not_held = "failed";
 
 /// Holds this node's copies until the process is told to end.
@@ -67,7 +67,7 @@ Result<int> hold(const fs::path& prefix, const manifest::Manifest& manifest, man
 /// A program that keeps running after this one has ended.
 struct Background {
     Fd output; ///< a pipe
-    Fd errors; ///< a memfd, to which the program can write as long as it runs
+    Fd errors; ///< of the program itself: a memfd, to which it can write as long as it runs
 };
 
 Result<Background> start_in_background(const std::vector<std::string>& words) {
@@ -92,7 +92,7 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
     return program;
 }
 
-/// Waits until all nodes have reported, and returns how many hold a copy.
+/// Waits until all nodes have reported, passes their messages on, and returns how many hold a copy.
 std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -104,8 +104,12 @@ std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
         text.append(buffer.data(), static_cast<std::size_t>(got));
         for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
             const auto line = std::string_view(text).substr(0, end);
-            good += line == held ? 1 : 0;
-            bad += line == not_held ? 1 : 0;
+            if (line == held)
+                ++good;
+            else if (line == not_held)
+                ++bad;
+            else
+                fmt::print(stderr, "{}\n", line);
         }
     }
     return good;
@@ -137,8 +141,9 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
                                         std::size_t nodes, const std::vector<std::string>& brought) {
     const auto count = std::to_string(nodes);
     std::error_code unknown;
-    // Report failure however the holder ends, or the caller would wait for this node forever.
-    const auto script = fmt::format("\"$@\" || echo {}", not_held);
+    // Report failure however the holder ends, or the caller would wait for this node forever. Messages come
+    // before it, because srun passes the two streams of a task on separately.
+    const auto script = fmt::format("\"$@\" 2>&1 || echo {}", not_held);
     // A step on all nodes that takes no resources from the job's other steps.
     std::vector<std::string> words = {"srun",
                                       "--overlap",
