@@ -7,6 +7,7 @@
 #include "manifest/manifest.h"
 #include "util/user_text.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -180,6 +181,33 @@ bool is_same(const Fd& fd, const fs::path& path) {
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
+bool is_member_of(gid_t group) {
+    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
+    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+    groups.resize(static_cast<std::size_t>(std::max(0, count)));
+    return group == getegid() || std::ranges::find(groups, group) != groups.end();
+}
+
+/// Whoever may write to an installation decides what its programs do and where links in it lead. So it must
+/// be the caller's, or that of a group to which the caller belongs. Root may write everywhere.
+bool is_maintained_by_us(const struct stat& prefix) {
+    if (prefix.st_uid == geteuid()) return true;
+    const bool is_of_a_group = (prefix.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP;
+    return is_of_a_group && (geteuid() != 0 || is_member_of(prefix.st_gid));
+}
+
+Status check_owner(const PrefixLock& lock) {
+    struct stat info {};
+    if (!manifest::is_installation(lock.prefix)) return {};
+    if (fstat(lock.lock.get(), &info) != 0)
+        return fail_errno("cannot examine the prefix", lock.prefix.string());
+    if (is_maintained_by_us(info)) return {};
+    return fail_input("this installation belongs to another user",
+                      "changing it would run its programs, and remove what its links lead to, as you",
+                      lock.prefix.string(),
+                      "Its owner, or a member of the group that maintains it, can change it.");
+}
+
 } // namespace
 
 Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) {
@@ -197,6 +225,7 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     lock.locked = flock(lock.lock.get(), LOCK_EX | LOCK_NB) == 0;
     if (!lock.locked && errno == EWOULDBLOCK) return locked_by_another(prefix, lock.lock);
     if (!is_same(lock.lock, prefix)) return locked_by_another(prefix, lock.lock);
+    TRY(check_owner(lock));
     return lock;
 }
 

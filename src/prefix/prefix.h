@@ -37,7 +37,7 @@ struct [[nodiscard]] PrefixLock {
     Fd lock;
 };
 /// Creates missing directories and registers them with the cleanup process. Fails if another build has the
-/// lock.
+/// lock, or if there is an installation of another user.
 Result<PrefixLock> lock_prefix(const std::filesystem::path& prefix, CleanupProcess& cleanup);
 
 } // namespace containerize::prefix

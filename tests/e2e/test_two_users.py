@@ -138,6 +138,28 @@ def test_a_colleagues_installation_is_used(user, other, small, home, trap):
     assert python(user, env).stdout == "fine\n"
 
 
+def test_an_installation_of_another_user_is_not_changed(user, other, tool, small, home):
+    """Root may write to every installation. Its owner could have put links into it, and programs that the change runs."""
+    env = user.copy(small, home / "env", home / "env")
+    victim = home / "victim"
+    victim.mkdir()
+    (victim / "file").touch()
+    (env / "layers").symlink_to(victim)
+    for arguments in (["update", env, "--", "true"], ["rollback", env], ["squash", env]):
+        done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 2 and f"{env}: this installation belongs to another user" in done.stderr, done.stderr
+    assert (victim / "file").exists()
+    (env / "layers").unlink()
+    os.chown(env, other.uid, other.uid)
+    env.chmod(0o777)
+    done = user.run(str(tool), "update", env, "--", "true", check=False)
+    assert done.returncode == 2 and "belongs to another user" in done.stderr
+    # A group that maintains it may change it.
+    os.chown(env, other.uid, 100)
+    env.chmod(0o775)
+    assert "Nothing changed" in user.run(str(tool), "update", env, "--", "true", extra_groups=[100]).stdout
+
+
 @pytest.fixture(scope="module")
 def built_in_tmp(make, tmp_path_factory):
     """An installation that was built below /tmp; its scripts contain that path."""
