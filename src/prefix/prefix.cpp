@@ -189,7 +189,9 @@ bool is_member_of(gid_t group) {
 }
 
 /// Whoever may write to an installation decides what its programs do and where links in it lead. So it must
-/// be the caller's, or that of a group to which the caller belongs. Root may write everywhere.
+/// be the caller's, or that of a group to which the caller belongs. The group's permission bits also stand
+/// for those that an access control list grants to single users. Root may write everywhere, so it is asked
+/// for more.
 bool is_maintained_by_us(const struct stat& prefix) {
     if (prefix.st_uid == geteuid()) return true;
     const bool is_of_a_group = (prefix.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP;
