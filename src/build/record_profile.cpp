@@ -112,6 +112,7 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
+    TRY(prefix::check_maintainer(prefix));
     auto cleanup = TRY(prefix::CleanupProcess::start());
     cleanup.sweep_staging_later(request.staging_parent);
     auto staging = TRY(Staging::create(request.staging_parent));

@@ -42,7 +42,8 @@ copy instead of the shared filesystem. The copy disappears when the job ends. Wi
 and keep it running:
   containerize stage --node ~/envs/ml &)";
 
-// Printed by each node when its copy is ready, or when it failed. Other lines are messages.
+// Printed by each node when its copy is ready, or when it failed. Other lines are messages. An empty line
+// comes first, because Slurm may cut a long message before its line break.
 constexpr std::string_view held = "held", not_held = "failed";
 
 /// Holds this node's copies until the process is told to end.
@@ -58,7 +59,7 @@ Result<int> hold(const fs::path& prefix, const manifest::Manifest& manifest, man
     }
     for (const auto& note : holder->notes())
         fmt::print(stderr, "containerize: {}: {}\n", node.data(), note);
-    fmt::print("{}\n", held);
+    fmt::print("\n{}\n", held);
     std::fflush(stdout);
     holder->serve();
     return 0;
@@ -108,10 +109,11 @@ std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
                 ++good;
             else if (line == not_held)
                 ++bad;
-            else
+            else if (!line.empty())
                 fmt::print(stderr, "{}\n", line);
         }
     }
+    if (!text.empty()) fmt::print(stderr, "{}\n", text);
     return good;
 }
 
@@ -143,7 +145,7 @@ std::vector<std::string> holder_command(const fs::path& prefix, const StageArgum
     std::error_code unknown;
     // Report failure however the holder ends, or the caller would wait for this node forever. Messages come
     // before it, because srun passes the two streams of a task on separately.
-    const auto script = fmt::format("\"$@\" 2>&1 || echo {}", not_held);
+    const auto script = fmt::format("\"$@\" 2>&1 || printf '\\n{}\\n'", not_held);
     // A step on all nodes that takes no resources from the job's other steps.
     std::vector<std::string> words = {"srun",
                                       "--overlap",

@@ -53,6 +53,13 @@ bool is_special(const fs::path& prefix) {
     return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
 }
 
+bool is_member_of(gid_t group) {
+    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
+    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+    groups.resize(static_cast<std::size_t>(std::max(0, count)));
+    return group == getegid() || std::ranges::find(groups, group) != groups.end();
+}
+
 } // namespace
 
 bool is_left_by_us(const fs::path& assembly) {
@@ -70,6 +77,22 @@ std::set<std::string> listed_names(const fs::path& assembly) {
     for (std::string name; std::getline(lines, name);)
         if (!name.empty() && name != "." && name != ".." && !name.contains('/')) names.insert(name);
     return names;
+}
+
+Status check_maintainer(const fs::path& prefix) {
+    struct stat info {};
+    if (stat(prefix.c_str(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
+    if ((info.st_mode & S_IWOTH) != 0)
+        return fail_input("all users can write to this directory", "they could replace the programs in it",
+                          prefix.string(),
+                          "Run `chmod o-w " + prefix.string() + "`, or choose another prefix.");
+    // Other users can only write here if the owner lets them. The root user always can.
+    if (geteuid() != 0 || info.st_uid == 0) return {};
+    if ((info.st_mode & S_IWGRP) != 0 && is_member_of(info.st_gid)) return {};
+    return fail_input("this directory belongs to another user",
+                      "as root, this command would run that user's programs and follow that user's links",
+                      prefix.string(),
+                      "Run the command as the owner, or choose a prefix that does not exist yet.");
 }
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
@@ -107,13 +130,14 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
         return fail_input("the prefix is not a directory", {}, shown,
                           "Choose another prefix, or remove the file.");
     if (manifest::is_installation(prefix)) {
-        if (force) return prefix;
-        return fail_input("an installation already exists here", {}, shown,
-                          "Use --force to replace it, or choose another prefix.");
-    }
-    if (const auto entry = foreign_entry(prefix); !entry.empty())
+        if (!force)
+            return fail_input("an installation already exists here", {}, shown,
+                              "Use --force to replace it, or choose another prefix.");
+    } else if (const auto entry = foreign_entry(prefix); !entry.empty()) {
         return fail_input("the prefix is not empty", "it contains '" + entry + "'", shown,
                           "Choose a directory that is empty or does not exist.");
+    }
+    TRY(check_maintainer(prefix));
     return prefix;
 }
 
@@ -181,35 +205,6 @@ bool is_same(const Fd& fd, const fs::path& path) {
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-bool is_member_of(gid_t group) {
-    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
-    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-    groups.resize(static_cast<std::size_t>(std::max(0, count)));
-    return group == getegid() || std::ranges::find(groups, group) != groups.end();
-}
-
-/// Whoever may write to an installation decides what its programs do and where links in it lead. So it must
-/// be the caller's, or that of a group to which the caller belongs. The group's permission bits also stand
-/// for those that an access control list grants to single users. Root may write everywhere, so it is asked
-/// for more.
-bool is_maintained_by_us(const struct stat& prefix) {
-    if (prefix.st_uid == geteuid()) return true;
-    const bool is_of_a_group = (prefix.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP;
-    return is_of_a_group && (geteuid() != 0 || is_member_of(prefix.st_gid));
-}
-
-Status check_owner(const PrefixLock& lock) {
-    struct stat info {};
-    if (!manifest::is_installation(lock.prefix)) return {};
-    if (fstat(lock.lock.get(), &info) != 0)
-        return fail_errno("cannot examine the prefix", lock.prefix.string());
-    if (is_maintained_by_us(info)) return {};
-    return fail_input("this installation belongs to another user",
-                      "changing it would run its programs, and remove what its links lead to, as you",
-                      lock.prefix.string(),
-                      "Its owner, or a member of the group that maintains it, can change it.");
-}
-
 } // namespace
 
 Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) {
@@ -227,7 +222,8 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     lock.locked = flock(lock.lock.get(), LOCK_EX | LOCK_NB) == 0;
     if (!lock.locked && errno == EWOULDBLOCK) return locked_by_another(prefix, lock.lock);
     if (!is_same(lock.lock, prefix)) return locked_by_another(prefix, lock.lock);
-    TRY(check_owner(lock));
+    // The directory that is locked now may not be the one that check_prefix() saw.
+    if (lock.existed) TRY(check_maintainer(prefix));
     return lock;
 }
 

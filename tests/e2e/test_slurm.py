@@ -1,6 +1,7 @@
 """Sessions on a cluster: a real Slurm with two nodes, and what steps, jobs and their ends mean for sessions."""
 
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -387,6 +388,37 @@ CONTAINERIZE_STAGE=off srun {env}/bin/python {wait} {work}/end
     (work / "end").touch()
     assert job.wait().startswith("Staged: 1 of 1 nodes have a copy")
     nothing_left(nodes[0])
+
+
+def holders(node):
+    """The processes that hold copies on the node."""
+    found = []
+    for pid in node.machine.processes():
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:3] == ["stage", "--node"]:
+                found.append(pid)
+    return found
+
+
+def test_a_copy_that_is_lost_later(slurm, env, tool, nodes, work):
+    """One node's copy ends, as when the system kills its process for lack of memory. The other node keeps its own."""
+    script = f"""#!/bin/bash
+{tool} stage {env} || exit
+touch {work}/staged; while [ ! -e {work}/lost ]; do sleep 0.1; done
+srun -wn2 -N1 {env}/bin/python -c 'import six'
+touch {work}/used; while [ ! -e {work}/end ]; do sleep 0.1; done
+"""
+    job = slurm.sbatch(script, "-N2", cwd=work)
+    eventually(lambda: (work / "staged").exists(), 300)
+    (lost,), kept = holders(nodes[0]), holders(nodes[1])
+    os.kill(lost, signal.SIGKILL)
+    eventually(lambda: not holders(nodes[0]), 180)
+    (work / "lost").touch()
+    eventually(lambda: (work / "used").exists(), 300)
+    assert len(kept) == 1 and holders(nodes[1]) == kept
+    (work / "end").touch()
+    job.wait()
+    nothing_left(*nodes)
 
 
 def test_copies_that_are_not_what_was_built(slurm, env, tool, nodes, work):

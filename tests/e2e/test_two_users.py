@@ -138,25 +138,50 @@ def test_a_colleagues_installation_is_used(user, other, small, home, trap):
     assert python(user, env).stdout == "fine\n"
 
 
-def test_an_installation_of_another_user_is_not_changed(user, other, tool, small, home):
-    """Root may write to every installation. Its owner could have put links into it, and programs that the change runs."""
+def files(directory: Path) -> dict:
+    """What is in a tree, and when each file last changed."""
+    return {path: path.lstat().st_mtime_ns for path in directory.rglob("*")}
+
+
+def test_root_changes_nothing_of_another_user(user, tool, small, home):
+    """The owner could have put links there, and programs that the change runs. Membership in a group shows trust."""
     env = user.copy(small, home / "env", home / "env")
     victim = home / "victim"
     victim.mkdir()
     (victim / "file").touch()
     (env / "layers").symlink_to(victim)
-    for arguments in (["update", env, "--", "true"], ["rollback", env], ["squash", env]):
-        done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=300)
-        assert done.returncode == 2 and f"{env}: this installation belongs to another user" in done.stderr, done.stderr
-    assert (victim / "file").exists()
+    requirements = user.write(home / "requirements.txt", "six\n")
+    before = files(home)
+
+    def containerize(*arguments, **more):
+        return subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=300, **more)
+
+    commands = (["update", env, "--", "true"], ["rollback", env], ["squash", env], ["profile", env, "--", "python", "-c", "pass"],
+                ["new", "--force", "--prefix", env, requirements])
+    for arguments in commands:
+        done = containerize(*arguments)
+        assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
+    assert files(home) == before
     (env / "layers").unlink()
-    os.chown(env, other.uid, other.uid)
-    env.chmod(0o777)
-    done = user.run(str(tool), "update", env, "--", "true", check=False)
-    assert done.returncode == 2 and "belongs to another user" in done.stderr
-    # A group that maintains it may change it.
+    os.chown(env, user.uid, 100)
+    env.chmod(0o2775)
+    assert containerize("update", env, "--", "true").returncode == 2
+    assert "Nothing changed" in containerize("update", env, "--", "true", extra_groups=[100]).stdout
+    empty = owned(home / "empty", user.uid)
+    done = containerize("new", "--prefix", empty, requirements)
+    assert done.returncode == 2 and f"{empty}: this directory belongs to another user" in done.stderr and not files(empty), done.stderr
+
+
+def test_a_directory_that_all_users_can_write_to_is_not_changed(user, other, tool, small, home):
+    env = user.copy(small, home / "env", home / "env")
+    for uid in (user.uid, other.uid):
+        os.chown(env, uid, uid)
+        env.chmod(0o777)
+        done = user.run(str(tool), "update", env, "--", "true", check=False)
+        assert done.returncode == 2 and f"{env}: all users can write to this directory" in done.stderr, done.stderr
+    # A group that maintains an installation may change it.
     os.chown(env, other.uid, 100)
-    env.chmod(0o775)
+    env.chmod(0o2775)
     assert "Nothing changed" in user.run(str(tool), "update", env, "--", "true", extra_groups=[100]).stdout
 
 
