@@ -9,6 +9,7 @@
 #include "manifest/manifest.h"
 #include "mounts/cold_start.h"
 #include "prefix/cleanup_process.h"
+#include "prefix/prefix.h"
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
