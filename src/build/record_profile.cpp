@@ -113,7 +113,9 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
-    TRY(prefix::check_maintainer(prefix));
+    const Fd directory(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return fail_errno("cannot open the directory", prefix.string());
+    TRY(prefix::check_maintainer(directory, prefix));
     auto cleanup = TRY(prefix::CleanupProcess::start());
     cleanup.sweep_staging_later(request.staging_parent);
     auto staging = TRY(Staging::create(request.staging_parent));

@@ -3,6 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
+#include "core/text.h"
 #include "core/variables.h"
 #include "manifest/manifest.h"
 #include "util/user_text.h"
@@ -79,20 +80,23 @@ std::set<std::string> listed_names(const fs::path& assembly) {
     return names;
 }
 
-Status check_maintainer(const fs::path& prefix) {
+Status check_maintainer(const Fd& directory, const fs::path& prefix) {
     struct stat info {};
-    if (stat(prefix.c_str(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
+    if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
     if ((info.st_mode & S_IWOTH) != 0)
         return fail_input("all users can write to this directory", "they could replace the programs in it",
                           prefix.string(),
-                          "Run `chmod o-w " + prefix.string() + "`, or choose another prefix.");
+                          "Make sure that nobody else has changed its files, and run `chmod o-w " +
+                              shell_quoted(prefix.string()) + "`.");
     // Other users can only write here if the owner lets them. The root user always can.
     if (geteuid() != 0 || info.st_uid == 0) return {};
-    if ((info.st_mode & S_IWGRP) != 0 && is_member_of(info.st_gid)) return {};
-    return fail_input("this directory belongs to another user",
-                      "as root, this command would run that user's programs and follow that user's links",
-                      prefix.string(),
-                      "Run the command as the owner, or choose a prefix that does not exist yet.");
+    // The owner could give the directory's group write access without being in it, and root is always in
+    // group 0.
+    if ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && is_member_of(info.st_gid)) return {};
+    return fail_input(
+        "this directory belongs to another user",
+        "as root, this command would run that user's programs and follow that user's links", prefix.string(),
+        "Run the command as the owner, or make a new installation in a directory that does not exist yet.");
 }
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
@@ -130,14 +134,13 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
         return fail_input("the prefix is not a directory", {}, shown,
                           "Choose another prefix, or remove the file.");
     if (manifest::is_installation(prefix)) {
-        if (!force)
-            return fail_input("an installation already exists here", {}, shown,
-                              "Use --force to replace it, or choose another prefix.");
-    } else if (const auto entry = foreign_entry(prefix); !entry.empty()) {
+        if (force) return prefix;
+        return fail_input("an installation already exists here", {}, shown,
+                          "Use --force to replace it, or choose another prefix.");
+    }
+    if (const auto entry = foreign_entry(prefix); !entry.empty())
         return fail_input("the prefix is not empty", "it contains '" + entry + "'", shown,
                           "Choose a directory that is empty or does not exist.");
-    }
-    TRY(check_maintainer(prefix));
     return prefix;
 }
 
@@ -222,8 +225,7 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     lock.locked = flock(lock.lock.get(), LOCK_EX | LOCK_NB) == 0;
     if (!lock.locked && errno == EWOULDBLOCK) return locked_by_another(prefix, lock.lock);
     if (!is_same(lock.lock, prefix)) return locked_by_another(prefix, lock.lock);
-    // The directory that is locked now may not be the one that check_prefix() saw.
-    if (lock.existed) TRY(check_maintainer(prefix));
+    if (lock.existed) TRY(check_maintainer(lock.lock, prefix));
     return lock;
 }
 

@@ -21,13 +21,13 @@ std::set<std::string> listed_names(const std::filesystem::path& assembly);
 /// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
-/// Fails if a command that changes this existing directory would trust somebody it should not: all users can
-/// write to it, or the root user would work in a directory of another user. Root may do so in that of a group
-/// to which root belongs.
-Status check_maintainer(const std::filesystem::path& prefix);
+/// Fails if a command that changes the existing, open directory would trust somebody it should not: all users
+/// can write to it, or the root user would work in a directory of another user. Root may do so if a group to
+/// which root belongs, other than 0, has write access.
+Status check_maintainer(const Fd& directory, const std::filesystem::path& prefix);
 
 /// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with
-/// `force`, an installation, and if check_maintainer() does.
+/// `force`, an installation.
 Result<std::filesystem::path> check_prefix(const std::string& given, bool force);
 
 /// Refuses a `file` below `prefix`: during the build the new environment is mounted there and hides it.

@@ -405,8 +405,8 @@ def test_a_copy_that_is_lost_later(slurm, env, tool, nodes, work):
     script = f"""#!/bin/bash
 {tool} stage {env} || exit
 touch {work}/staged; while [ ! -e {work}/lost ]; do sleep 0.1; done
-srun -wn2 -N1 {env}/bin/python -c 'import six'
-touch {work}/used; while [ ! -e {work}/end ]; do sleep 0.1; done
+srun -wn2 -N1 {env}/bin/python -c 'import six' && touch {work}/used
+while [ ! -e {work}/end ]; do sleep 0.1; done
 """
     job = slurm.sbatch(script, "-N2", cwd=work)
     eventually(lambda: (work / "staged").exists(), 300)

@@ -166,6 +166,9 @@ def test_root_changes_nothing_of_another_user(user, tool, small, home):
     os.chown(env, user.uid, 100)
     env.chmod(0o2775)
     assert containerize("update", env, "--", "true").returncode == 2
+    os.chown(env, user.uid, 0)  # a group that says nothing, since root is always in it
+    assert containerize("update", env, "--", "true").returncode == 2
+    os.chown(env, user.uid, 100)
     assert "Nothing changed" in containerize("update", env, "--", "true", extra_groups=[100]).stdout
     empty = owned(home / "empty", user.uid)
     done = containerize("new", "--prefix", empty, requirements)
@@ -177,8 +180,9 @@ def test_a_directory_that_all_users_can_write_to_is_not_changed(user, other, too
     for uid in (user.uid, other.uid):
         os.chown(env, uid, uid)
         env.chmod(0o777)
-        done = user.run(str(tool), "update", env, "--", "true", check=False)
-        assert done.returncode == 2 and f"{env}: all users can write to this directory" in done.stderr, done.stderr
+        for arguments in (["update", env, "--", "true"], ["profile", env, "--", "python", "-c", "pass"]):
+            done = user.run(str(tool), *arguments, check=False)
+            assert done.returncode == 2 and f"{env}: all users can write to this directory" in done.stderr, done.stderr
     # A group that maintains an installation may change it.
     os.chown(env, other.uid, 100)
     env.chmod(0o2775)
