@@ -34,12 +34,9 @@ void set_timer(time_t seconds) {
     setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-// Outlives a session that is killed, whose other processes may hold the lock. A signal that asks all of the
-// session's processes to end must not end only this one.
+// Outlives a session that is killed, whose other processes may hold the lock. All signals are blocked: one
+// that asks all of the session's processes to end must not end only this one.
 [[noreturn]] void guard(const Fd& reader) {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
     std::array<char, 64> buffer;
     pollfd sign{.fd = reader.get(), .events = POLLIN, .revents = 0};
     while (poll(&sign, 1, patience_ms) != 0)
@@ -55,7 +52,12 @@ Status StartGuard::begin(const Fd& report) {
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd reader(ends[0]);
     writer_.reset(ends[1]);
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); // before fork(): the child may run much later
     child_ = fork();
+    if (child_ != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
     if (child_ < 0) return fail_errno("cannot start a process");
     if (child_ == 0) {
         writer_.reset();
