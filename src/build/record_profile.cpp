@@ -9,7 +9,6 @@
 #include "manifest/manifest.h"
 #include "mounts/cold_start.h"
 #include "prefix/cleanup_process.h"
-#include "prefix/prefix.h"
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
@@ -113,9 +112,6 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
-    const Fd directory(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return fail_errno("cannot open the directory", prefix.string());
-    TRY(prefix::check_maintainer(directory, prefix));
     auto cleanup = TRY(prefix::CleanupProcess::start());
     cleanup.sweep_staging_later(request.staging_parent);
     auto staging = TRY(Staging::create(request.staging_parent));

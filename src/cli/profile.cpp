@@ -2,14 +2,17 @@
 #include "build/record_profile.h"
 #include "cli/command.h"
 #include "cli/exec.h"
+#include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "manifest/manifest.h"
+#include "prefix/prefix.h"
 #include "util/log.h"
 #include "util/progress.h"
 
 #include <memory>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace containerize::cli {
@@ -32,6 +35,9 @@ Earlier records are kept, after the new one, unless you give --replace.)";
 Result<int> record(const ProfileArguments& arguments, const std::vector<std::string>& program) {
     catch_interrupts();
     auto prefix = TRY(manifest::resolve_installation(arguments.directory));
+    const Fd directory(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return fail_errno("cannot open the installation", prefix.string());
+    TRY(prefix::check_maintainer(directory, prefix));
     build::ProfileRequest request{.at_terminal = true,
                                   .replace = arguments.replace,
                                   .share = installation_tree() / "share/containerize"};

@@ -1,5 +1,6 @@
 #include "mounts/served_mount.h"
 
+#include "core/signals_blocked.h"
 #include "core/thread.h"
 #include "fuse/server.h"
 #include "launch/namespace.h"
@@ -67,12 +68,9 @@ bool cover(const std::string& mount_point) {
 /// Waits until all have closed the other end of a pipe. Signals wait, too: the server may be waiting for a
 /// filesystem, perhaps for ever, and no handler must give signs of life meanwhile.
 void wait_for_close(const Fd& pipe) {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked meanwhile;
     char none = 0;
     [[maybe_unused]] const auto closed = read(pipe.get(), &none, 1);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "session/start_guard.h"
 
+#include "core/signals_blocked.h"
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -52,18 +54,16 @@ Status StartGuard::begin(const Fd& report) {
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd reader(ends[0]);
     writer_.reset(ends[1]);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); // before fork(): the child may run much later
-    child_ = fork();
-    if (child_ != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
-    if (child_ < 0) return fail_errno("cannot start a process");
-    if (child_ == 0) {
-        writer_.reset();
-        close(report.get());
-        guard(reader);
+    {
+        const SignalsBlocked also_in_child;
+        child_ = fork();
+        if (child_ == 0) {
+            writer_.reset();
+            close(report.get());
+            guard(reader);
+        }
     }
+    if (child_ < 0) return fail_errno("cannot start a process");
     signs_of_life_to = writer_.get();
     struct sigaction action {};
     action.sa_flags = SA_RESTART;

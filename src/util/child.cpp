@@ -2,6 +2,7 @@
 
 #include "core/core_dumps.h"
 #include "core/fd.h"
+#include "core/signals_blocked.h"
 
 #include <csignal>
 #include <iterator>
@@ -90,9 +91,6 @@ void wait_for_parent(const Plan& plan) {
 /// Joins the child's process group, and kills it when our process dies: PR_SET_PDEATHSIG reaches only the
 /// child, not the compilers that pip started.
 [[noreturn]] void guard_group(pid_t group, pid_t parent) {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
     setpgid(0, group);
     // A pipe that it held open would never end for its reader.
     closefrom(0);
@@ -155,9 +153,12 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     if (outputs) {
         // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
-        child.guard_ = fork();
+        {
+            const SignalsBlocked also_in_guard;
+            child.guard_ = fork();
+            if (child.guard_ == 0) guard_group(pid, plan.parent);
+        }
         if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
-        if (child.guard_ == 0) guard_group(pid, plan.parent);
         setpgid(child.guard_, pid);
     }
     to_parent.reset();
