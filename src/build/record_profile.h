@@ -36,7 +36,8 @@ struct Recording {
 };
 
 /// Runs the commands in sessions of their own and writes the profiles beside the images. New blocks come
-/// first, then those of the earlier profiles.
+/// first, then those of the earlier profiles. Does not check who may change the installation:
+/// prefix::check_maintainer() does.
 Result<Recording> record_profile(const std::filesystem::path& prefix, const ProfileRequest& request);
 
 /// Counts only profiles that match their images.

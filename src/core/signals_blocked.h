@@ -1,12 +1,12 @@
-// Blocks all signals of a thread for a while.
+// Blocks the signals of a thread.
 #pragma once
 
 #include <csignal>
 
 namespace containerize {
 
-/// While one exists, this thread gets no signals. A child that is forked meanwhile has them blocked from the
-/// start, however late it first runs.
+/// Blocks all signals of this thread during its lifetime; those that arrive are delivered afterwards. A child
+/// that is forked during it starts with them blocked. Keeps errno.
 class SignalsBlocked {
 public:
     SignalsBlocked() {

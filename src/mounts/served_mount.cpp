@@ -68,7 +68,7 @@ bool cover(const std::string& mount_point) {
 /// Waits until all have closed the other end of a pipe. Signals wait, too: the server may be waiting for a
 /// filesystem, perhaps for ever, and no handler must give signs of life meanwhile.
 void wait_for_close(const Fd& pipe) {
-    const SignalsBlocked meanwhile;
+    const SignalsBlocked blocked;
     char none = 0;
     [[maybe_unused]] const auto closed = read(pipe.get(), &none, 1);
 }

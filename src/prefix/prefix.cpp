@@ -84,14 +84,14 @@ Status check_maintainer(const Fd& directory, const fs::path& prefix) {
     struct stat info {};
     if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
     if ((info.st_mode & S_IWOTH) != 0)
-        return fail_input("all users can write to this directory", "they could replace the programs in it",
-                          prefix.string(),
-                          "Make sure that nobody else has changed its files, and run `chmod o-w " +
-                              shell_quoted(prefix.string()) + "`.");
+        return fail_input(
+            "all users can write to this directory", "they could replace the files in it", prefix.string(),
+            "Make sure that nobody else has changed or added files there, and let its owner run "
+            "`chmod o-w " +
+                shell_quoted(prefix.string()) + "`; or choose another prefix.");
     // Other users can only write here if the owner lets them. The root user always can.
     if (geteuid() != 0 || info.st_uid == 0) return {};
-    // The owner could give the directory's group write access without being in it, and root is always in
-    // group 0.
+    // If root was made a member of the group, root trusts it. Every process of root is in group 0.
     if ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && is_member_of(info.st_gid)) return {};
     return fail_input(
         "this directory belongs to another user",

@@ -21,9 +21,9 @@ std::set<std::string> listed_names(const std::filesystem::path& assembly);
 /// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
-/// Fails if a command that changes the existing, open directory would trust somebody it should not: all users
-/// can write to it, or the root user would work in a directory of another user. Root may do so if a group to
-/// which root belongs, other than 0, has write access.
+/// Refuses to change an existing, open directory (Fault::input) to which all users can write, or, for the
+/// root user, one that belongs to another user. Root may change the latter if a group to which root belongs,
+/// other than 0, has write access.
 Status check_maintainer(const Fd& directory, const std::filesystem::path& prefix);
 
 /// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with

@@ -55,7 +55,7 @@ Status StartGuard::begin(const Fd& report) {
     const Fd reader(ends[0]);
     writer_.reset(ends[1]);
     {
-        const SignalsBlocked also_in_child;
+        const SignalsBlocked blocked;
         child_ = fork();
         if (child_ == 0) {
             writer_.reset();

@@ -89,7 +89,8 @@ void wait_for_parent(const Plan& plan) {
 }
 
 /// Joins the child's process group, and kills it when our process dies: PR_SET_PDEATHSIG reaches only the
-/// child, not the compilers that pip started.
+/// child, not the compilers that pip started. All signals are blocked, so that it can wait for SIGUSR1, and
+/// no signal to the group ends it.
 [[noreturn]] void guard_group(pid_t group, pid_t parent) {
     setpgid(0, group);
     // A pipe that it held open would never end for its reader.
@@ -154,7 +155,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
         // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
         {
-            const SignalsBlocked also_in_guard;
+            const SignalsBlocked blocked;
             child.guard_ = fork();
             if (child.guard_ == 0) guard_group(pid, plan.parent);
         }

@@ -144,7 +144,8 @@ def files(directory: Path) -> dict:
 
 
 def test_root_changes_nothing_of_another_user(user, tool, small, home):
-    """The owner could have put links there, and programs that the change runs. Membership in a group shows trust."""
+    """The owner could have put links there, and programs that the change runs. Membership in a group other than 0
+    shows trust."""
     env = user.copy(small, home / "env", home / "env")
     victim = home / "victim"
     victim.mkdir()
