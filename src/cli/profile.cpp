@@ -2,7 +2,6 @@
 #include "build/record_profile.h"
 #include "cli/command.h"
 #include "cli/exec.h"
-#include "core/fd.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "manifest/manifest.h"
@@ -12,7 +11,6 @@
 
 #include <memory>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace containerize::cli {
@@ -35,9 +33,7 @@ Earlier records are kept, after the new one, unless you give --replace.)";
 Result<int> record(const ProfileArguments& arguments, const std::vector<std::string>& program) {
     catch_interrupts();
     auto prefix = TRY(manifest::resolve_installation(arguments.directory));
-    const Fd directory(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return fail_errno("cannot open the installation", prefix.string());
-    TRY(prefix::check_maintainer(directory, prefix));
+    TRY(prefix::check_maintainer(prefix));
     build::ProfileRequest request{.at_terminal = true,
                                   .replace = arguments.replace,
                                   .share = installation_tree() / "share/containerize"};

@@ -45,6 +45,8 @@ public:
 
     std::optional<Foreign> run() {
         for (struct stat info{}; rules_.look(here_.c_str(), &info) == 0;) {
+            if (info.st_uid == unknown_owner)
+                return Foreign{.path = here_, .why = "its owner cannot be determined", .unknown = true};
             if (!root_) root_ = info.st_uid;
             const bool is_link = S_ISLNK(info.st_mode);
             const char* why = is_link ? why_foreign_link(info) : why_foreign_here(info);

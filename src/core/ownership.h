@@ -46,11 +46,15 @@ const char* why_foreign(const struct stat& directory, const struct stat& file, u
 
 /// A place by which another user can decide what is at a path.
 struct Foreign {
-    std::string path; ///< a directory or a file on the way
-    std::string why;  ///< "it belongs to another user", ...
+    std::string path;     ///< a directory or a file on the way
+    std::string why;      ///< "it belongs to another user", ...
+    bool unknown = false; ///< its owner cannot be determined
 };
 
-/// A function like lstat().
+/// The owner of no file: Linux uses this number for "no change".
+inline constexpr uid_t unknown_owner = static_cast<uid_t>(-1);
+
+/// A function like lstat(). The owner may be `unknown_owner`.
 using Look = std::function<int(const char*, struct stat*)>;
 
 struct OwnershipRules {

@@ -248,6 +248,7 @@ namespace {
 Result<Inputs> inputs_of_new(const BuildOptions& options) {
     Inputs inputs;
     inputs.prefix = TRY(prefix::check_prefix(options.prefix, options.force));
+    TRY(prefix::check_maintainer(inputs.prefix));
     inputs.settings = options.settings;
     return inputs;
 }

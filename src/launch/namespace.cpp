@@ -73,15 +73,6 @@ Status enter_mount_namespace() {
     return make_mounts_slaves();
 }
 
-/// Whether this is root of the initial user namespace: its map covers all uids.
-bool is_root_of_machine() {
-    if (geteuid() != 0) return false;
-    std::ifstream map("/proc/self/uid_map");
-    unsigned long inside = 1, outside = 1, size = 0;
-    map >> inside >> outside >> size;
-    return inside == 0 && outside == 0 && size == 0xffffffffUL;
-}
-
 Fd open_namespace(pid_t pid, const char* name) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
@@ -96,6 +87,15 @@ ino_t number_of_pid_namespace(pid_t pid) {
 }
 
 } // namespace
+
+bool is_root_of_machine() {
+    if (geteuid() != 0) return false;
+    // That of the initial user namespace covers all uids.
+    std::ifstream map("/proc/self/uid_map");
+    unsigned long inside = 1, outside = 1, size = 0;
+    map >> inside >> outside >> size;
+    return inside == 0 && outside == 0 && size == 0xffffffffUL;
+}
 
 Status enter_namespaces() {
     if (is_root_of_machine() && enter_mount_namespace()) return {};

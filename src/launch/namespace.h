@@ -12,6 +12,9 @@
 
 namespace containerize::launch {
 
+/// Whether this is the root user of the machine, not only of a user namespace.
+bool is_root_of_machine();
+
 /// Moves the calling (single-threaded) process into new namespaces and makes every mount a slave: host mounts
 /// still arrive, ours never leave. The machine's root gets only a mount namespace, so that it can still
 /// become other users and give files to them. Others also get a user namespace with their own uid and gid; if

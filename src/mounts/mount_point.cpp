@@ -144,7 +144,7 @@ Status extend_cover(const fs::path& covered, const std::vector<MissingPath>& mis
 // the user may write to cannot be covered, because programs write there.
 Status cover_foreign(const fs::path& path, const Foreign& foreign) {
     const fs::path start = foreign.path;
-    bool can_cover = directory_exists(start) && is_below(path, start) && path != start;
+    bool can_cover = !foreign.unknown && directory_exists(start) && is_below(path, start) && path != start;
     for (fs::path one = path.parent_path(); can_cover && is_below(one, start); one = one.parent_path())
         can_cover = !directory_exists(one) || access(one.c_str(), W_OK) != 0;
     if (can_cover) return cover(start, missing_below(start, {.path = path.string(), .directory = true}));

@@ -1,6 +1,7 @@
 #include "mounts/outside_view.h"
 
 #include "core/fd_message.h"
+#include "core/signals_blocked.h"
 
 #include <array>
 #include <csignal>
@@ -41,7 +42,8 @@ Result<OutsideView> OutsideView::keep() {
     view.channel_.reset(ends[0]);
     const Fd theirs(ends[1]);
     const pid_t parent = getpid();
-    const pid_t pid = fork();
+    // A signal that asks all of a session's processes to end must not end only this one.
+    const pid_t pid = fork_blocked();
     if (pid < 0) return fail_errno("cannot start a process");
     if (pid > 0) return view;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -61,7 +63,7 @@ int OutsideView::look_at(const char* path, struct stat* info) const {
     Answer answer{};
     if (!send_message(channel_.get(), "?", file.get()) ||
         recv(channel_.get(), &answer, sizeof answer, 0) != sizeof answer)
-        answer = {.seen = true, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+        answer = {.seen = true, .uid = unknown_owner, .gid = static_cast<gid_t>(-1)};
     if (!answer.seen) return 0;
     info->st_uid = answer.uid;
     info->st_gid = answer.gid;

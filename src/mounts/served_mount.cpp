@@ -184,7 +184,7 @@ Status ServedMount::start_server() {
     sigfillset(&signals);
     sigprocmask(SIG_SETMASK, &signals, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
-    if (getppid() != supervisor) raise(SIGUSR1);
+    if (getppid() != supervisor) kill(getpid(), SIGUSR1); // raise() would reach only this thread
     serve(std::move(leaving));
 }
 

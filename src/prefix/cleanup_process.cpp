@@ -2,6 +2,7 @@
 
 #include "core/fd_message.h"
 #include "core/filesystem.h"
+#include "core/signals_blocked.h"
 #include "core/staging.h"
 #include "core/text.h"
 #include "launch/namespace.h"
@@ -62,11 +63,10 @@ void end_processes_in(const Fd& mount_namespace) {
 }
 
 /// The cleanup process's main function. A message is a verb with a path, with several that end with NUL, or
-/// with a namespace's descriptor.
+/// with a namespace's descriptor. All signals are blocked: one that ends the builder must not end this
+/// process, too.
 [[noreturn]] void run_cleanup(Fd builder) {
     setsid();
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
-        std::signal(number, SIG_IGN);
     prctl(PR_SET_NAME, "containerize-jn");
     // Inherited descriptors would count against the limit of open files, and removing a tree takes one per
     // level.
@@ -115,7 +115,7 @@ Result<CleanupProcess> CleanupProcess::start() {
         return fail_errno("cannot create a socket");
     Fd theirs(ends[0]);
     Fd ours(ends[1]);
-    const pid_t pid = fork();
+    const pid_t pid = fork_blocked();
     if (pid < 0) return fail_errno("cannot start the clean-up process");
     if (pid == 0) {
         ours.reset();

@@ -5,10 +5,10 @@
 #include "core/ownership.h"
 #include "core/text.h"
 #include "core/variables.h"
+#include "launch/namespace.h"
 #include "manifest/manifest.h"
 #include "util/user_text.h"
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -54,11 +54,21 @@ bool is_special(const fs::path& prefix) {
     return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
 }
 
-bool is_member_of(gid_t group) {
-    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
-    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-    groups.resize(static_cast<std::size_t>(std::max(0, count)));
-    return group == getegid() || std::ranges::find(groups, group) != groups.end();
+Status check_maintainer(const Fd& directory, const fs::path& prefix) {
+    struct stat info {};
+    if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
+    if ((info.st_mode & S_IWOTH) != 0)
+        return fail_input(
+            "all users can write to this directory", "they could replace the files in it", prefix.string(),
+            "Make sure that nobody else has changed or added files there, and let its owner run "
+            "`chmod -R o-w " +
+                shell_quoted(prefix.string()) + "`; or choose another prefix.");
+    // Other users can only write here if the owner lets them. The machine's root always can.
+    if (info.st_uid == 0 || !launch::is_root_of_machine()) return {};
+    return fail_input(
+        "this directory belongs to another user",
+        "as root, this command would run that user's programs and follow that user's links", prefix.string(),
+        "Run the command as the owner, or make a new installation in a directory that does not exist yet.");
 }
 
 } // namespace
@@ -80,23 +90,11 @@ std::set<std::string> listed_names(const fs::path& assembly) {
     return names;
 }
 
-Status check_maintainer(const Fd& directory, const fs::path& prefix) {
-    struct stat info {};
-    if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
-    if ((info.st_mode & S_IWOTH) != 0)
-        return fail_input(
-            "all users can write to this directory", "they could replace the files in it", prefix.string(),
-            "Make sure that nobody else has changed or added files there, and let its owner run "
-            "`chmod o-w " +
-                shell_quoted(prefix.string()) + "`; or choose another prefix.");
-    // Other users can only write here if the owner lets them. The root user always can.
-    if (geteuid() != 0 || info.st_uid == 0) return {};
-    // If root was made a member of the group, root trusts it. Every process of root is in group 0.
-    if ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && is_member_of(info.st_gid)) return {};
-    return fail_input(
-        "this directory belongs to another user",
-        "as root, this command would run that user's programs and follow that user's links", prefix.string(),
-        "Run the command as the owner, or make a new installation in a directory that does not exist yet.");
+Status check_maintainer(const fs::path& prefix) {
+    const Fd directory(open(prefix.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (directory) return check_maintainer(directory, prefix);
+    if (errno == ENOENT) return {};
+    return fail_errno("cannot open the prefix", prefix.string());
 }
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {

@@ -21,10 +21,9 @@ std::set<std::string> listed_names(const std::filesystem::path& assembly);
 /// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
-/// Refuses to change an existing, open directory (Fault::input) to which all users can write, or, for the
-/// root user, one that belongs to another user. Root may change the latter if a group to which root belongs,
-/// other than 0, has write access.
-Status check_maintainer(const Fd& directory, const std::filesystem::path& prefix);
+/// Refuses to change an existing directory (Fault::input) to which all users can write, or, for the machine's
+/// root user, one that belongs to another user. lock_prefix() asks again.
+Status check_maintainer(const std::filesystem::path& prefix);
 
 /// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with
 /// `force`, an installation.

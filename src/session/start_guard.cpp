@@ -54,16 +54,13 @@ Status StartGuard::begin(const Fd& report) {
     if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot create a pipe");
     const Fd reader(ends[0]);
     writer_.reset(ends[1]);
-    {
-        const SignalsBlocked blocked;
-        child_ = fork();
-        if (child_ == 0) {
-            writer_.reset();
-            close(report.get());
-            guard(reader);
-        }
-    }
+    child_ = fork_blocked();
     if (child_ < 0) return fail_errno("cannot start a process");
+    if (child_ == 0) {
+        writer_.reset();
+        close(report.get());
+        guard(reader);
+    }
     signs_of_life_to = writer_.get();
     struct sigaction action {};
     action.sa_flags = SA_RESTART;

@@ -64,14 +64,24 @@ void wait_for_parent(const Plan& plan) {
     if (got != sizeof ready) _exit(127);
 }
 
+/// The handlers are the parent's: they would tell the parent of signals that only the child gets. exec resets
+/// them, but ignored signals stay ignored: a program must die of a broken pipe.
+void reset_handlers() {
+    for (int number = 1; number <= SIGRTMAX; ++number) {
+        struct sigaction action {};
+        if (sigaction(number, nullptr, &action) != 0) continue;
+        if (action.sa_handler != SIG_IGN || number == SIGPIPE) signal(number, SIG_DFL);
+    }
+}
+
+/// All signals are blocked until the handlers are reset.
 [[noreturn]] void become_program(const Plan& plan) {
     if (plan.outputs) setpgid(0, 0);
     wait_for_parent(plan);
+    reset_handlers();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    // exec resets handlers, but ignored signals stay ignored: a program must die of a broken pipe.
-    signal(SIGPIPE, SIG_DFL);
     if (plan.outputs) take_streams(plan);
     if (plan.command.in_child)
         if (const int error_number = plan.command.in_child(); error_number != 0)
@@ -147,19 +157,16 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
                     .to_parent = to_parent.get(),
                     .to_child = to_child.get(),
                     .parent = getpid()};
-    const pid_t pid = fork();
+    const pid_t pid = fork_blocked();
     if (pid < 0) return fail_errno("cannot start `" + program + "`");
     if (pid == 0) become_program(plan);
     Child child(pid);
     if (outputs) {
         // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
-        {
-            const SignalsBlocked blocked;
-            child.guard_ = fork();
-            if (child.guard_ == 0) guard_group(pid, plan.parent);
-        }
+        child.guard_ = fork_blocked();
         if (child.guard_ < 0) return fail_errno("cannot start `" + program + "`");
+        if (child.guard_ == 0) guard_group(pid, plan.parent);
         setpgid(child.guard_, pid);
     }
     to_parent.reset();

@@ -1,0 +1,51 @@
+#include "good.h"
+#include "mounts/outside_view.h"
+
+#include <csignal>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+namespace containerize::mounts {
+namespace {
+
+class OutsideViewTest : public testing::Test {
+protected:
+    /// Waits for the end of the helper, whose view does not exist any more.
+    void TearDown() override {
+        while (waitpid(-1, nullptr, 0) > 0) {
+        }
+    }
+    static pid_t helper() {
+        std::ifstream children("/proc/thread-self/children");
+        pid_t child = 0;
+        EXPECT_TRUE(children >> child);
+        return child;
+    }
+};
+
+} // namespace
+
+/// A session may be told to end, with all its processes, and yet mount another installation before it ends.
+TEST_F(OutsideViewTest, AHelperThatIsAskedToEndStays) {
+    const auto view = test::good(OutsideView::keep());
+    ASSERT_EQ(kill(helper(), SIGTERM), 0);
+    struct stat info {};
+    ASSERT_EQ(view.look()("/", &info), 0);
+    EXPECT_NE(info.st_uid, unknown_owner);
+    EXPECT_FALSE(find_foreign("/", {.look = view.look()}));
+}
+
+TEST_F(OutsideViewTest, WithoutItsHelperNothingIsTrusted) {
+    const auto view = test::good(OutsideView::keep());
+    const auto killed = helper();
+    ASSERT_EQ(kill(killed, SIGKILL), 0);
+    ASSERT_EQ(waitpid(killed, nullptr, 0), killed);
+    const auto foreign = find_foreign("/usr", {.look = view.look()});
+    ASSERT_TRUE(foreign);
+    EXPECT_EQ(foreign->path, "/");
+    EXPECT_TRUE(foreign->unknown);
+}
+
+} // namespace containerize::mounts
