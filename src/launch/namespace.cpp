@@ -73,6 +73,27 @@ Status enter_mount_namespace() {
     return make_mounts_slaves();
 }
 
+/// The first range of users of our user namespace.
+struct MappedUsers {
+    unsigned long inside = 1, outside = 1, count = 0;
+};
+
+/// Nothing if they cannot be read, or if there are several ranges.
+std::optional<MappedUsers> users_of_namespace() {
+    std::ifstream map("/proc/self/uid_map");
+    MappedUsers users;
+    if (!(map >> users.inside >> users.outside >> users.count)) return std::nullopt;
+    unsigned long more = 0;
+    return map >> more ? std::nullopt : std::optional(users);
+}
+
+bool is_root_of_machine() {
+    const auto users = users_of_namespace();
+    // The map of the initial user namespace covers all.
+    return geteuid() == 0 && users && users->inside == 0 && users->outside == 0 &&
+           users->count == 0xffffffffUL;
+}
+
 Fd open_namespace(pid_t pid, const char* name) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
@@ -88,13 +109,9 @@ ino_t number_of_pid_namespace(pid_t pid) {
 
 } // namespace
 
-bool is_root_of_machine() {
-    if (geteuid() != 0) return false;
-    // That of the initial user namespace covers all uids.
-    std::ifstream map("/proc/self/uid_map");
-    unsigned long inside = 1, outside = 1, size = 0;
-    map >> inside >> outside >> size;
-    return inside == 0 && outside == 0 && size == 0xffffffffUL;
+bool is_root_by_name_only() {
+    const auto users = users_of_namespace();
+    return geteuid() == 0 && users && users->count == 1;
 }
 
 Status enter_namespaces() {

@@ -12,8 +12,8 @@
 
 namespace containerize::launch {
 
-/// Whether this is the root user of the machine, not only of a user namespace.
-bool is_root_of_machine();
+/// Whether root is nobody but an ordinary user here: the only one of a user namespace, as after `unshare -r`.
+bool is_root_by_name_only();
 
 /// Moves the calling (single-threaded) process into new namespaces and makes every mount a slave: host mounts
 /// still arrive, ours never leave. The machine's root gets only a mount namespace, so that it can still

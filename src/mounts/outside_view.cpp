@@ -4,6 +4,7 @@
 #include "core/signals_blocked.h"
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 
 #include <fcntl.h>
@@ -27,7 +28,8 @@ struct Answer {
         if (asked.text.empty()) _exit(0);
         struct stat info {};
         const bool seen = asked.file && fstat(asked.file.get(), &info) == 0;
-        const Answer answer{.seen = seen, .uid = info.st_uid, .gid = info.st_gid};
+        const bool closed = asked.file && !seen && errno == EACCES;
+        const Answer answer{.seen = !closed, .uid = seen ? info.st_uid : unknown_owner, .gid = info.st_gid};
         if (send(channel.get(), &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) _exit(0);
     }
 }
@@ -45,7 +47,10 @@ Result<OutsideView> OutsideView::keep() {
     // A signal that asks all of a session's processes to end must not end only this one.
     const pid_t pid = fork_blocked();
     if (pid < 0) return fail_errno("cannot start a process");
-    if (pid > 0) return view;
+    if (pid > 0) {
+        view.helper_ = pid;
+        return view;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
     view.channel_.reset();

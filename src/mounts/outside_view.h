@@ -6,6 +6,8 @@
 #include "core/fd.h"
 #include "core/ownership.h"
 
+#include <sys/types.h>
+
 namespace containerize::mounts {
 
 /// Asks a helper process that stays outside. The helper ends with this process, and with the object.
@@ -19,9 +21,13 @@ public:
     /// long as this object.
     [[nodiscard]] Look look() const;
 
+    /// The helper process; 0 if there is none. If it ends, nothing is trusted any more.
+    [[nodiscard]] pid_t helper() const { return helper_; }
+
 private:
     int look_at(const char* path, struct stat* info) const;
     Fd channel_;
+    pid_t helper_ = 0;
 };
 
 } // namespace containerize::mounts

@@ -170,7 +170,7 @@ Status ServedMount::start_server() {
     Fd leaving(ends[1]);
     deaths_.started(statistics_->progress, fuse::ServerDeaths::Clock::now());
     const pid_t supervisor = getpid();
-    const pid_t pid = fork();
+    const pid_t pid = fork_blocked(); // the supervisor's death is a signal, for which one thread waits
     if (pid < 0) return fail_errno("cannot start a server process");
     if (pid > 0) {
         server_ = pid;
@@ -179,10 +179,6 @@ Status ServedMount::start_server() {
         if (use_ == Use::root && !revived_) wait_for_close(left);
         return {};
     }
-    // The supervisor's death is reported by a signal, for which one thread waits.
-    sigset_t signals;
-    sigfillset(&signals);
-    sigprocmask(SIG_SETMASK, &signals, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() != supervisor) kill(getpid(), SIGUSR1); // raise() would reach only this thread
     serve(std::move(leaving));

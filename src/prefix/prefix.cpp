@@ -60,11 +60,13 @@ Status check_maintainer(const Fd& directory, const fs::path& prefix) {
     if ((info.st_mode & S_IWOTH) != 0)
         return fail_input(
             "all users can write to this directory", "they could replace the files in it", prefix.string(),
-            "Make sure that nobody else has changed or added files there, and let its owner run "
-            "`chmod -R o-w " +
-                shell_quoted(prefix.string()) + "`; or choose another prefix.");
-    // Other users can only write here if the owner lets them. The machine's root always can.
-    if (info.st_uid == 0 || !launch::is_root_of_machine()) return {};
+            manifest::is_installation(prefix)
+                ? "Make sure that nobody else has changed or added files there, and let its owner run "
+                  "`chmod -R o-w " +
+                      shell_quoted(prefix.string()) + "`."
+                : "Choose another prefix.");
+    // Other users can only write here if the owner lets them. Root always can.
+    if (geteuid() != 0 || info.st_uid == 0 || launch::is_root_by_name_only()) return {};
     return fail_input(
         "this directory belongs to another user",
         "as root, this command would run that user's programs and follow that user's links", prefix.string(),

@@ -21,8 +21,8 @@ std::set<std::string> listed_names(const std::filesystem::path& assembly);
 /// made by anybody else could list this user's files for removal.
 bool is_left_by_us(const std::filesystem::path& assembly);
 
-/// Refuses to change an existing directory (Fault::input) to which all users can write, or, for the machine's
-/// root user, one that belongs to another user. lock_prefix() asks again.
+/// Refuses to change an existing directory (Fault::input) to which all users can write, or, for a root user
+/// with power over others, one that belongs to another user. lock_prefix() asks again.
 Status check_maintainer(const std::filesystem::path& prefix);
 
 /// Returns the prefix as an absolute path without symlinks. Fails unless it is absent, empty or, with

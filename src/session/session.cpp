@@ -502,6 +502,11 @@ private:
                 keep_base(base_->on_server_exit(status));
                 continue;
             }
+            if (pid == outside_.helper()) {
+                note("the process that sees the owners of files was killed");
+                retire(); // the next launch starts a session that can trust them
+                continue;
+            }
             if (answer_waiting(pid)) continue;
             const auto image = std::ranges::find_if(
                 images_, [pid](MountedImage& one) { return one.served().server() == pid; });

@@ -168,6 +168,8 @@ def test_root_changes_nothing_of_another_user(user, tool, small, home):
         env.chmod(0o2775)
         done = containerize("update", env, "--", "true", extra_groups=[100])
         assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
+    # Root of a user namespace with one user is that user.
+    assert "Nothing changed" in user.run("unshare", "--map-root-user", tool, "update", env, "--", "true").stdout
     empty = owned(home / "empty", user.uid)
     done = containerize("new", "--prefix", empty, requirements)
     assert done.returncode == 2 and f"{empty}: this directory belongs to another user" in done.stderr and not files(empty), done.stderr

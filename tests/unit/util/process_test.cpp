@@ -10,8 +10,11 @@
 #include <csignal>
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace containerize {
 
@@ -43,6 +46,27 @@ TEST(Run, OutputOfBothStreamsInOrder) {
 TEST(Run, ExitCodes) {
     EXPECT_EQ(run(shell("exit 7"))->exit_code, 7);
     EXPECT_EQ(run(shell("kill -TERM $$"))->exit_code, 143);
+}
+
+TEST(Run, ASignalThatOnlyTheNewProcessGetsEndsOnlyThat) {
+    catch_interrupts();
+    static bool ask_to_end = false;
+    pthread_atfork(nullptr, nullptr, [] {
+        if (ask_to_end) kill(getpid(), SIGTERM);
+    });
+    ask_to_end = true;
+    const auto outcome = run(shell("exit 7"));
+    ask_to_end = false;
+    EXPECT_EQ(test::good(outcome).exit_code, 128 + SIGTERM);
+    pollfd told{.fd = interrupt_fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&told, 1, 0), 0) << "its handler would have told us";
+}
+
+TEST(Run, SignalsThatAreIgnoredStaySo) {
+    const auto before = std::signal(SIGHUP, SIG_IGN); // as by nohup
+    EXPECT_EQ(run(shell("kill -HUP $$; exit 7"))->exit_code, 7);
+    std::signal(SIGHUP, before);
+    EXPECT_EQ(run(shell("kill -HUP $$; exit 7"))->exit_code, 128 + SIGHUP);
 }
 
 TEST(Run, StdinIsEmpty) {
