@@ -111,7 +111,7 @@ ino_t number_of_pid_namespace(pid_t pid) {
 
 bool is_root_by_name_only() {
     const auto users = users_of_namespace();
-    return geteuid() == 0 && users && users->count == 1;
+    return geteuid() == 0 && users && users->outside != 0 && users->count == 1;
 }
 
 Status enter_namespaces() {

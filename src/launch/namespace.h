@@ -12,7 +12,7 @@
 
 namespace containerize::launch {
 
-/// Whether root is nobody but an ordinary user here: the only one of a user namespace, as after `unshare -r`.
+/// Whether this is root only in name: an ordinary user, alone in a user namespace, as after `unshare -r`.
 bool is_root_by_name_only();
 
 /// Moves the calling (single-threaded) process into new namespaces and makes every mount a slave: host mounts

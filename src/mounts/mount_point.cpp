@@ -163,9 +163,9 @@ OwnershipRules rules_of_other_place(const std::string& prefix, Look look) {
 std::unexpected<Error> no_safe_place(const fs::path& path, const Foreign& foreign) {
     if (foreign.unknown)
         return fail({.what = "cannot determine the owners of the directories above this path",
-                     .why = "a process that sees them was killed, or cannot read them",
+                     .why = "the process that looks them up was killed, or could not read them",
                      .where = path.string(),
-                     .hint = "Try again."});
+                     .hint = "Try again outside of containerized programs."});
     return fail({.what = "another user could replace the directory at the installation's original path",
                  .why = foreign.path + ": " + foreign.why,
                  .where = path.string(),

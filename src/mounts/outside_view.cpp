@@ -17,7 +17,7 @@ namespace containerize::mounts {
 namespace {
 
 struct Answer {
-    bool seen; ///< false on our own mounts, which are closed to other namespaces
+    bool closed; ///< on our own mounts, which are closed to other namespaces
     uid_t uid;
     gid_t gid;
 };
@@ -29,7 +29,7 @@ struct Answer {
         struct stat info {};
         const bool seen = asked.file && fstat(asked.file.get(), &info) == 0;
         const bool closed = asked.file && !seen && errno == EACCES;
-        const Answer answer{.seen = !closed, .uid = seen ? info.st_uid : unknown_owner, .gid = info.st_gid};
+        const Answer answer{.closed = closed, .uid = seen ? info.st_uid : unknown_owner, .gid = info.st_gid};
         if (send(channel.get(), &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) _exit(0);
     }
 }
@@ -61,6 +61,12 @@ Look OutsideView::look() const {
     return [this](const char* path, struct stat* info) { return look_at(path, info); };
 }
 
+bool OutsideView::on_exit(pid_t pid) {
+    if (pid != helper_) return false;
+    helper_ = 0; // another process may get this pid
+    return true;
+}
+
 int OutsideView::look_at(const char* path, struct stat* info) const {
     const Fd file(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!file || fstat(file.get(), info) != 0) return -1;
@@ -68,8 +74,8 @@ int OutsideView::look_at(const char* path, struct stat* info) const {
     Answer answer{};
     if (!send_message(channel_.get(), "?", file.get()) ||
         recv(channel_.get(), &answer, sizeof answer, 0) != sizeof answer)
-        answer = {.seen = true, .uid = unknown_owner, .gid = static_cast<gid_t>(-1)};
-    if (!answer.seen) return 0;
+        answer = {.closed = false, .uid = unknown_owner, .gid = static_cast<gid_t>(-1)};
+    if (answer.closed) return 0;
     info->st_uid = answer.uid;
     info->st_gid = answer.gid;
     return 0;

@@ -21,8 +21,11 @@ public:
     /// long as this object.
     [[nodiscard]] Look look() const;
 
-    /// The helper process; 0 if there is none. If it ends, nothing is trusted any more.
+    /// The helper process; 0 if there is none.
     [[nodiscard]] pid_t helper() const { return helper_; }
+
+    /// Whether the process that has exited is the helper. Then no owner is known any more.
+    bool on_exit(pid_t pid);
 
 private:
     int look_at(const char* path, struct stat* info) const;

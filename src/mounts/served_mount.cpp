@@ -170,7 +170,7 @@ Status ServedMount::start_server() {
     Fd leaving(ends[1]);
     deaths_.started(statistics_->progress, fuse::ServerDeaths::Clock::now());
     const pid_t supervisor = getpid();
-    const pid_t pid = fork_blocked(); // the supervisor's death is a signal, for which one thread waits
+    const pid_t pid = fork_blocked(); // one thread waits for the signal of the supervisor's death
     if (pid < 0) return fail_errno("cannot start a server process");
     if (pid > 0) {
         server_ = pid;

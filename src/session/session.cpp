@@ -502,8 +502,8 @@ private:
                 keep_base(base_->on_server_exit(status));
                 continue;
             }
-            if (pid == outside_.helper()) {
-                note("the process that sees the owners of files was killed");
+            if (outside_.on_exit(pid)) {
+                note("the process that looks up the owners of files has ended");
                 retire(); // the next launch starts a session that can trust them
                 continue;
             }

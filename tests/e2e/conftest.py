@@ -132,9 +132,14 @@ class Sessions:
         return [pid for pid, parent in processes.items() if parent not in processes]
 
     def servers(self) -> list[int]:
-        """The file servers. A supervisor has one more child, which stays outside of its user namespace and is not a server."""
+        """The file servers."""
         processes = self.processes()
         return [pid for pid, parent in processes.items() if parent in processes and namespace(pid) == namespace(parent)]
+
+    def helpers(self) -> list[int]:
+        """The processes that stay outside of the user namespace, where they see the owners of files."""
+        processes = self.processes()
+        return [pid for pid, parent in processes.items() if parent in processes and namespace(pid) != namespace(parent)]
 
     def kill_all(self):
         for _ in range(100):

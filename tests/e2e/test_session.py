@@ -147,6 +147,19 @@ def test_supervisor_killed_under_a_running_process(user, env, sessions):
     eventually(lambda: orphan not in sessions.processes())
 
 
+def test_a_session_that_no_longer_sees_owners_is_replaced(user, env, sessions):
+    process = user.start(f"{env}/bin/python", "-c", "print('up', flush=True); input(); import numpy; print(numpy.ones(3).sum())",
+                         stdin=subprocess.PIPE)
+    assert next_line(process.stdout) == "up\n"
+    first = sessions.supervisors()
+    [helper] = sessions.helpers()
+    os.kill(helper, signal.SIGKILL)
+    eventually(lambda: any("new launches use another session" in log.read_text() for log in sessions.state.glob("*/log")))
+    assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"
+    assert len(sessions.supervisors()) == 2 and set(first) < set(sessions.supervisors())
+    assert process.communicate("\n", timeout=60) == ("3.0\n", "")
+
+
 def blocked_on(process: Path) -> str:
     """The file whose descriptor is the first argument of the system call in which a process or thread waits, or an empty string."""
     with suppress(OSError, ValueError, IndexError):

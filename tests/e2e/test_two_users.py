@@ -143,7 +143,7 @@ def files(directory: Path) -> dict:
     return {path: path.lstat().st_mtime_ns for path in directory.rglob("*")}
 
 
-def test_root_changes_nothing_of_another_user(user, tool, small, home):
+def test_root_changes_nothing_of_another_user(user, other, tool, small, home):
     """The owner could have put links there, and programs that the change runs."""
     env = user.copy(small, home / "env", home / "env")
     victim = home / "victim"
@@ -168,8 +168,13 @@ def test_root_changes_nothing_of_another_user(user, tool, small, home):
         env.chmod(0o2775)
         done = containerize("update", env, "--", "true", extra_groups=[100])
         assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
-    # Root of a user namespace with one user is that user.
-    assert "Nothing changed" in user.run("unshare", "--map-root-user", tool, "update", env, "--", "true").stdout
+    # A user who is root only in name may change what the user's group maintains. The machine's root stays root.
+    os.chown(env, other.uid, 100)
+    env.chmod(0o2775)
+    as_root = ["unshare", "--map-root-user", tool, "update", env, "--", "true"]
+    assert "Nothing changed" in user.run(*as_root, extra_groups=[100]).stdout
+    done = subprocess.run(as_root, capture_output=True, text=True, timeout=300, extra_groups=[100])
+    assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
     empty = owned(home / "empty", user.uid)
     done = containerize("new", "--prefix", empty, requirements)
     assert done.returncode == 2 and f"{empty}: this directory belongs to another user" in done.stderr and not files(empty), done.stderr

@@ -65,8 +65,9 @@ TEST(Run, ASignalThatOnlyTheNewProcessGetsEndsOnlyThat) {
 TEST(Run, SignalsThatAreIgnoredStaySo) {
     const auto before = std::signal(SIGHUP, SIG_IGN); // as by nohup
     EXPECT_EQ(run(shell("kill -HUP $$; exit 7"))->exit_code, 7);
-    std::signal(SIGHUP, before);
+    std::signal(SIGHUP, SIG_DFL);
     EXPECT_EQ(run(shell("kill -HUP $$; exit 7"))->exit_code, 128 + SIGHUP);
+    std::signal(SIGHUP, before);
 }
 
 TEST(Run, StdinIsEmpty) {
