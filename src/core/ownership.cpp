@@ -64,11 +64,14 @@ private:
         return is_own(info) ? nullptr : of_another;
     }
 
+    /// Where root is not mapped, root's files and those of other users have the same owner, nobody. Anybody
+    /// may then have made what is in a sticky directory.
     [[nodiscard]] bool is_own(const struct stat& info) const {
-        return info.st_uid == root_ || is_of(info, rules_.owner);
+        return is_of(info, rules_.owner) || (info.st_uid == root_ && sticky_ == nullptr);
     }
 
     const char* why_foreign_here(const struct stat& info) {
+        const bool own = is_own(info);
         sticky_ = nullptr;
         const auto next = next_path();
         const char* open = open_to(info, here_);
@@ -77,7 +80,7 @@ private:
             // Whoever may write here decides both, unless the sticky bit protects each entry.
             const bool apart = sticky && open != nullptr && !is_above(next, rules_.beside);
             if (!apart) return nullptr;
-        } else if (!is_own(info)) {
+        } else if (!own) {
             return of_another;
         }
         if (open == nullptr || (!rules_.must_stay && is_given_to_group(info, open))) return nullptr;
@@ -118,14 +121,16 @@ private:
         if (size <= 0 || ++links_ > most_links) return false;
         const std::string to(target.data(), static_cast<std::size_t>(size));
         here_ = to.starts_with('/') ? "/" : parent_of(here_);
+        sticky_ = nullptr;
         rest_.insert(0, to + "/");
         return true;
     }
 
     std::string here_ = "/", rest_;
     const OwnershipRules& rules_;
-    std::optional<uid_t> root_;    ///< the owner of `/`: in some user namespaces, root has another number
-    const char* sticky_ = nullptr; ///< who may write to `here_`, if its sticky bit protects the entries
+    std::optional<uid_t> root_; ///< the owner of `/`: in some user namespaces, root has another number
+    /// Who may write to the last directory, if its sticky bit protects the entries.
+    const char* sticky_ = nullptr;
     int links_ = 0;
 };
 

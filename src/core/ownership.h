@@ -70,7 +70,9 @@ struct OwnershipRules {
 };
 
 /// The first directory or file, from the root down to `path`, by which another user could decide what is
-/// there, or create it if it is missing. The path is absolute; links on the way are followed.
+/// there, or create it if it is missing. The path is absolute; links on the way are followed. Where root is
+/// not mapped, as in some containers, another user's directories that are not in a sticky one count as
+/// root's.
 std::optional<Foreign> find_foreign(const std::string& path, const OwnershipRules& rules = {});
 
 /// Whether another user has created a directory on the way to `path` where everybody may create one: it only

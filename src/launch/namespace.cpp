@@ -109,9 +109,12 @@ ino_t number_of_pid_namespace(pid_t pid) {
 
 } // namespace
 
-bool is_root_by_name_only() {
+bool has_access_to_other_users() {
+    // The machine's root owns this in all namespaces, under the number that it has there.
+    struct stat info {};
+    if (stat("/proc/sys/kernel", &info) == 0 && info.st_uid == geteuid()) return true;
     const auto users = users_of_namespace();
-    return geteuid() == 0 && users && users->outside != 0 && users->count == 1;
+    return geteuid() == 0 && !(users && users->count == 1);
 }
 
 Status enter_namespaces() {

@@ -12,8 +12,9 @@
 
 namespace containerize::launch {
 
-/// Whether this is root only in name: an ordinary user, alone in a user namespace, as after `unshare -r`.
-bool is_root_by_name_only();
+/// Whether this is the machine's root, by whatever number, or root of several users in a user namespace. A
+/// user who is alone in a user namespace, as after `unshare -r`, is root only in name.
+bool has_access_to_other_users();
 
 /// Moves the calling (single-threaded) process into new namespaces and makes every mount a slave: host mounts
 /// still arrive, ours never leave. The machine's root gets only a mount namespace, so that it can still

@@ -162,10 +162,11 @@ OwnershipRules rules_of_other_place(const std::string& prefix, Look look) {
 
 std::unexpected<Error> no_safe_place(const fs::path& path, const Foreign& foreign) {
     if (foreign.unknown)
-        return fail({.what = "cannot determine the owners of the directories above this path",
-                     .why = "the process that looks them up was killed, or could not read them",
-                     .where = path.string(),
-                     .hint = "Try again outside of containerized programs."});
+        return fail(
+            {.what = "cannot determine the owners of the directories above this path",
+             .why = foreign.path + ": the process that looks them up was killed, or could not read it",
+             .where = path.string(),
+             .hint = "Try again in a shell outside of containerized programs."});
     return fail({.what = "another user could replace the directory at the installation's original path",
                  .why = foreign.path + ": " + foreign.why,
                  .where = path.string(),

@@ -17,8 +17,8 @@ public:
     static Result<OutsideView> keep();
     OutsideView() = default;
 
-    /// lstat(), with owner and group as they are outside; `unknown_owner` if the helper was killed. Valid as
-    /// long as this object.
+    /// lstat(), with owner and group as they are outside; `unknown_owner` if the helper has ended or cannot
+    /// read the file. Valid as long as this object.
     [[nodiscard]] Look look() const;
 
     /// The helper process; 0 if there is none.

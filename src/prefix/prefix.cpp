@@ -66,7 +66,7 @@ Status check_maintainer(const Fd& directory, const fs::path& prefix) {
                       shell_quoted(prefix.string()) + "`."
                 : "Choose another prefix.");
     // Other users can only write here if the owner lets them. Root always can.
-    if (geteuid() != 0 || info.st_uid == 0 || launch::is_root_by_name_only()) return {};
+    if (is_of(info) || !launch::has_access_to_other_users()) return {};
     return fail_input(
         "this directory belongs to another user",
         "as root, this command would run that user's programs and follow that user's links", prefix.string(),

@@ -154,7 +154,7 @@ def test_a_session_that_no_longer_sees_owners_is_replaced(user, env, sessions):
     first = sessions.supervisors()
     [helper] = sessions.helpers()
     os.kill(helper, signal.SIGKILL)
-    eventually(lambda: any("new launches use another session" in log.read_text() for log in sessions.state.glob("*/log")))
+    eventually(lambda: any("new launches use another session" in log.read_text() for log in sessions.state.glob("old-*/log")))
     assert user.run(f"{env}/bin/python", "-c", "print(3)").stdout == "3\n"
     assert len(sessions.supervisors()) == 2 and set(first) < set(sessions.supervisors())
     assert process.communicate("\n", timeout=60) == ("3.0\n", "")

@@ -171,10 +171,14 @@ def test_root_changes_nothing_of_another_user(user, other, tool, small, home):
     # A user who is root only in name may change what the user's group maintains. The machine's root stays root.
     os.chown(env, other.uid, 100)
     env.chmod(0o2775)
-    as_root = ["unshare", "--map-root-user", tool, "update", env, "--", "true"]
-    assert "Nothing changed" in user.run(*as_root, extra_groups=[100]).stdout
-    done = subprocess.run(as_root, capture_output=True, text=True, timeout=300, extra_groups=[100])
-    assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
+    as_root = ["unshare", "--map-root-user"]
+    as_somebody = ["unshare", "--map-user=4321", "--map-group=100"]
+    update = [tool, "update", env, "--", "true"]
+    for names in (as_root, [*as_root, *as_root]):
+        assert "Nothing changed" in user.run(*names, *update, extra_groups=[100]).stdout
+    for names in (as_root, [*as_root, *as_root], as_somebody, [*as_somebody, *as_root]):
+        done = subprocess.run([*names, *update], capture_output=True, text=True, timeout=300, extra_groups=[100])
+        assert done.returncode == 2 and f"{env}: this directory belongs to another user" in done.stderr, done.stderr
     empty = owned(home / "empty", user.uid)
     done = containerize("new", "--prefix", empty, requirements)
     assert done.returncode == 2 and f"{empty}: this directory belongs to another user" in done.stderr and not files(empty), done.stderr

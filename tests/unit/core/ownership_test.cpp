@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -131,14 +132,39 @@ TEST_F(OwnershipTest, BesideWhatIsTrustedAlready) {
 /// In a user namespace, root's files can appear as nobody's: root is the owner of the root directory.
 TEST_F(OwnershipTest, RootByAnotherNumber) {
     OwnershipRules rules;
-    rules.look = [](const char* path, struct stat* info) {
+    rules.look = [this](const char* path, struct stat* info) {
         const int result = lstat(path, info);
-        if (result == 0 && info->st_uid == 0) info->st_uid = 65534;
+        if (info->st_uid == 0 && !std::string_view(path).starts_with(place.path().string()))
+            info->st_uid = 65534;
         return result;
     };
     expect_own("a/b", rules);
     make("a", other, 0, 0755);
     expect_foreign("a/b", "a", "another user", rules);
+}
+
+/// So can those of other users.
+TEST_F(OwnershipTest, RootAndOthersByTheSameNumber) {
+    OwnershipRules rules;
+    rules.look = [this](const char* path, struct stat* info) {
+        const int result = lstat(path, info);
+        if (info->st_uid != 0 || !std::string_view(path).starts_with(place.path().string()))
+            info->st_uid = 65534;
+        return result;
+    };
+    make("a", 65534, 0, 0755);
+    expect_own("a/b", rules);
+    make("a", 65534, 0, 01777);
+    make("a/b", other, 0, 0755);
+    expect_foreign("a/b", "a/b", "another user", rules);
+    fs::create_directory_symlink("/usr", at("a/link"));
+    expect_own("a/link/bin", rules);
+    fs::create_directory_symlink("c", at("a/theirs"));
+    ASSERT_EQ(lchown(at("a/theirs").c_str(), other, 0), 0);
+    expect_foreign("a/theirs", "a/theirs", "another user", rules);
+    make("a/c", 0, 0, 0755);
+    fs::create_directory_symlink("c", at("a/ours"));
+    expect_own("a/ours/missing", rules);
 }
 
 TEST_F(OwnershipTest, APlaceThatOnlyHasTheName) {
