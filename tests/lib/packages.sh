@@ -2,8 +2,8 @@
 
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
-    libarchive-dev libbz2-dev libcli11-dev libcurl4-openssl-dev libfmt-dev liblz4-dev liblzma-dev libre2-dev
-    libsimdjson-dev libspdlog-dev libsquashfs-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
+    libbz2-dev libc-ares-dev libcli11-dev liblz4-dev liblzma-dev libnghttp2-dev libre2-dev libsquashfs-dev libssl-dev
+    libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
 )
 # What else a machine needs on which users build environments.
 run_packages=(python3 python3-venv)
