@@ -18,7 +18,7 @@ step() { printf '\n== %s\n' "$*"; }
 build() {
     local preset=$1
     step "Building ($preset)"
-    cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+    cmake --preset "$preset" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
     cmake --build "build/$preset"
 }
 
@@ -28,6 +28,7 @@ step "Format"
 cpp_files | xargs clang-format --dry-run --Werror
 
 build release
+cmake --build --preset bundle >/dev/null
 step "clang-tidy"
 tests/lib/tidy.py build/release "$cache/tidy"
 build asan

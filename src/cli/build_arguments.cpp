@@ -154,7 +154,7 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
             return fail({.what = "containerize is not completely installed",
                          .why = "a file is missing",
                          .where = part.string(),
-                         .hint = "Install it again with `cmake --install`."});
+                         .hint = "Install or unpack it again."});
     TRY(choose_values(arguments, configured, options));
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);

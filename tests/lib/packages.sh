@@ -3,10 +3,10 @@
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
     libbz2-dev libc-ares-dev libcli11-dev liblz4-dev liblzma-dev libnghttp2-dev libre2-dev libsquashfs-dev libssl-dev
-    libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev zlib1g-dev
+    libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev python3 zlib1g-dev zstd
 )
 # What else a machine needs on which users build environments.
-run_packages=(python3 python3-venv)
+run_packages=(python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache chromium chromium-driver clang-19 clang-format dash
     docker-registry fish fonts-dejavu-core fuse-overlayfs fuse3 gcc graphviz groff-base iproute2 ksh libarchive-tools libclang-rt-19-dev
