@@ -54,6 +54,11 @@ bool is_special(const fs::path& prefix) {
     return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
 }
 
+/// Other users can only change this if its owner lets them. Root always can.
+bool is_of_another(const struct stat& info) {
+    return !is_of(info) && launch::has_access_to_other_users();
+}
+
 Status check_maintainer(const Fd& directory, const fs::path& prefix) {
     struct stat info {};
     if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
@@ -65,8 +70,7 @@ Status check_maintainer(const Fd& directory, const fs::path& prefix) {
                   "`chmod -R o-w " +
                       shell_quoted(prefix.string()) + "`."
                 : "Choose another prefix.");
-    // Other users can only write here if the owner lets them. Root always can.
-    if (is_of(info) || !launch::has_access_to_other_users()) return {};
+    if (!is_of_another(info)) return {};
     return fail_input(
         "this directory belongs to another user",
         "as root, this command would run that user's programs and follow that user's links", prefix.string(),
@@ -97,6 +101,19 @@ Status check_maintainer(const fs::path& prefix) {
     if (directory) return check_maintainer(directory, prefix);
     if (errno == ENOENT) return {};
     return fail_errno("cannot open the prefix", prefix.string());
+}
+
+Status check_later_changes(const PrefixLock& lock) {
+    struct stat info {};
+    if (fstat(lock.lock.get(), &info) != 0)
+        return fail_errno("cannot examine the prefix", lock.prefix.string());
+    if (!is_of_another(info)) return {};
+    return fail_input(
+        "root's files belong to another user on this filesystem",
+        "so root cannot change an installation here, as this command would after building it",
+        lock.prefix.string(),
+        "Run the command as the user who shall own the installation, or choose a prefix on another "
+        "filesystem.");
 }
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
