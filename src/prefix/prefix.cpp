@@ -209,10 +209,10 @@ std::unexpected<Error> locked_by_another(const fs::path& prefix, const Fd& direc
 }
 
 // Returns whether the directory had to be made.
-Result<bool> make_directory(const fs::path& directory, CleanupProcess& cleanup) {
+Result<bool> make_own_directory(const fs::path& directory, CleanupProcess& cleanup) {
     if (quiet::exists(directory)) return false;
     cleanup.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
-    if (mkdir(directory.c_str(), 0777) == 0) return true;
+    if (mkdir(directory.c_str(), mode_of_new_directories) == 0) return true;
     if (errno != EEXIST) return cannot_lock("cannot create the directory", directory);
     return false;
 }
@@ -232,8 +232,8 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     for (auto one = prefix.parent_path(); !quiet::exists(one); one = one.parent_path())
         missing.insert(missing.begin(), one);
     for (const auto& directory : missing)
-        TRY(make_directory(directory, cleanup));
-    auto made = TRY(make_directory(prefix, cleanup));
+        TRY(make_own_directory(directory, cleanup));
+    auto made = TRY(make_own_directory(prefix, cleanup));
     if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_lock("cannot write to the prefix", prefix);
     PrefixLock lock{.prefix = prefix, .existed = !made, .locked = false, .lock = {}};
     lock.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
