@@ -1,15 +1,20 @@
 #include "conda/virtual_packages.h"
 
 #include "conda/version.h"
+#include "core/text.h"
+#include "gpu/accelerator.h"
+#include "gpu/host.h"
+#include "gpu/libraries.h"
+#include "util/process.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <functional>
+#include <optional>
 #include <string_view>
+#include <tuple>
 
-#include <dlfcn.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace containerize::conda {
@@ -28,18 +33,6 @@ std::string kernel_version() {
     return version.empty() ? "0" : version;
 }
 
-/// "2.36" for "glibc 2.36"; empty for other C libraries.
-std::string glibc_version() {
-#ifdef _CS_GNU_LIBC_VERSION
-    std::array<char, 64> text{};
-    if (confstr(_CS_GNU_LIBC_VERSION, text.data(), text.size()) > 0) {
-        const std::string_view version = text.data();
-        if (version.starts_with("glibc ")) return std::string(version.substr(6));
-    }
-#endif
-    return {};
-}
-
 std::string architecture() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -53,36 +46,31 @@ std::string architecture() {
 #endif
 }
 
-/// The CUDA version that the driver supports; empty without a driver. Runs in a child process, because a
-/// driver's library may hang, crash or leave threads behind.
-std::string cuda_version() {
-    std::array<int, 2> ends{};
-    if (pipe(ends.data()) != 0) return {};
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(10);
-        int version = 0;
-        if (void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
-            using GetVersion = int (*)(int*);
-            if (const auto get = reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion")))
-                if (get(&version) != 0) version = 0;
-        }
-        [[maybe_unused]] const auto written = write(ends[1], &version, sizeof version);
-        _exit(0);
+/// What nvidia-smi says; empty if it cannot. An alarm ends it if the driver hangs.
+std::string cuda_of_nvidia_smi(const Environment& environment) {
+    constexpr unsigned longest_seconds = 10;
+    const auto asked =
+        capture({.argv = {"nvidia-smi", "--version"}, .environment = environment, .in_child = [] {
+                     alarm(longest_seconds);
+                     return 0;
+                 }});
+    if (!asked || !asked->ok()) return {};
+    for (const auto line : split(asked->output, '\n')) {
+        // "CUDA Version        : 13.0"
+        const auto colon = line.find(':');
+        if (!line.starts_with("CUDA ") || colon == line.npos) continue;
+        const auto version = trimmed(line.substr(colon + 1));
+        if (Version::parse(version)) return std::string(version);
     }
-    close(ends[1]);
-    int version = 0;
-    if (pid < 0 || read(ends[0], &version, sizeof version) != static_cast<ssize_t>(sizeof version))
-        version = 0;
-    close(ends[0]);
-    if (pid > 0) waitpid(pid, nullptr, 0);
-    if (version <= 0) return {};
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return {};
 }
 
-/// The compute capability of the GPUs is not detected, so it must be given (CEP 46).
-std::string cuda_architecture() {
-    return {};
+/// The newest CUDA version that this machine's driver supports; empty without a driver.
+std::string cuda_version(const Environment& environment, const image::TreeView& machine) {
+    const auto newest = gpu::cuda_of_driver(gpu::nvidia_driver(machine));
+    if (!newest.lower_bound) return newest.version;
+    const auto asked = cuda_of_nvidia_smi(environment);
+    return asked.empty() ? newest.version : asked;
 }
 
 /// The user's override of a virtual package; nothing if there is none.
@@ -94,17 +82,21 @@ std::optional<std::string> override_of(const Environment& environment, const std
 
 } // namespace
 
-Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment, const std::string& cuda,
-                                                     const std::optional<std::string>& glibc) {
+Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment, const Target& target,
+                                                     const image::TreeView& machine) {
+    // The compute capability of the GPUs is not detected, so it must be given (CEP 46).
+    const auto cuda_architecture = [] { return std::string(); };
+    const auto glibc = [&] { return gpu::glibc_version(target.root != nullptr ? *target.root : machine); };
+    const auto cuda = [&] { return cuda_version(environment, machine); };
     std::vector<VirtualPackage> packages = {{.name = "__unix", .version = "0", .build = "0"}};
-    for (const auto& [name, variable, of_machine] :
-         {std::tuple{"__linux", "LINUX", &kernel_version}, std::tuple{"__glibc", "GLIBC", &glibc_version},
-          std::tuple{"__cuda", "CUDA", &cuda_version},
-          std::tuple{"__cuda_arch", "CUDA_ARCH", &cuda_architecture}}) {
-        const bool given = std::string_view(variable) == "CUDA" && !cuda.empty();
+    using Detect = std::function<std::string()>;
+    for (const auto& [name, variable, detect] :
+         {std::tuple{"__linux", "LINUX", Detect(kernel_version)},
+          std::tuple{"__glibc", "GLIBC", Detect(glibc)}, std::tuple{"__cuda", "CUDA", Detect(cuda)},
+          std::tuple{"__cuda_arch", "CUDA_ARCH", Detect(cuda_architecture)}}) {
+        const bool given = std::string_view(variable) == "CUDA" && !target.cuda.empty();
         const auto overridden = override_of(environment, variable);
-        const bool of_base = glibc && std::string_view(variable) == "GLIBC";
-        const std::string version = given ? cuda : overridden ? *overridden : of_base ? *glibc : of_machine();
+        const std::string version = given ? target.cuda : overridden ? *overridden : detect();
         if (version.empty()) continue;
         const auto parsed = Version::parse(version);
         if (!parsed || std::isdigit(static_cast<unsigned char>(version.front())) == 0)

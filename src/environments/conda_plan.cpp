@@ -8,7 +8,6 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
-#include "gpu/libraries.h"
 #include "root/root.h"
 #include "util/log.h"
 #include "util/progress.h"
@@ -227,12 +226,9 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     TRY(add_earlier(earlier, plan.channels, config, request));
     if (present != nullptr) TRY(add_pins(present->pinned, request));
     if (request.wanted.empty()) return result;
-    std::optional<std::string> glibc;
-    if (!inputs.settings.base.is_host()) {
-        const auto base = TRY(root::open_tree(inputs.settings.base));
-        glibc = gpu::glibc_version(*base);
-    }
-    auto machine = TRY(conda::virtual_packages(inputs.environment, options.conda.cuda, glibc));
+    const auto root = TRY(root::open_tree(inputs.settings.base));
+    auto machine = TRY(conda::virtual_packages(
+        inputs.environment, {.cuda = options.conda.cuda, .root = root.get()}, image::DirectoryView("/")));
     for (const auto& package : machine)
         log::detail(fmt::format("this machine: {} {} {}", package.name, package.version, package.build));
 

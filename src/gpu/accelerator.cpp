@@ -15,15 +15,16 @@ namespace containerize::gpu {
 
 namespace {
 
-// From the release notes of the CUDA toolkit, table "toolkit and corresponding driver versions".
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> toolkit_drivers = {
+// From the release notes of the CUDA toolkit, table "toolkit and corresponding driver versions", by version.
+// There is no toolkit 12.7, but a driver that supports it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> toolkit_drivers = {
     {{"9.0", "384.81"},     {"9.1", "390.46"},     {"9.2", "396.26"},     {"10.0", "410.48"},
      {"10.1", "418.39"},    {"10.2", "440.33"},    {"11.0", "450.36.06"}, {"11.1", "455.23"},
      {"11.2", "460.27.03"}, {"11.3", "465.19.01"}, {"11.4", "470.42.01"}, {"11.5", "495.29.05"},
      {"11.6", "510.39.01"}, {"11.7", "515.43.04"}, {"11.8", "520.61.05"}, {"12.0", "525.60.13"},
      {"12.1", "530.30.02"}, {"12.2", "535.54.03"}, {"12.3", "545.23.06"}, {"12.4", "550.54.14"},
-     {"12.5", "555.42.02"}, {"12.6", "560.28.03"}, {"12.8", "570.26"},    {"12.9", "575.51.03"},
-     {"13.0", "580.65.06"}}};
+     {"12.5", "555.42.02"}, {"12.6", "560.28.03"}, {"12.7", "565.57.01"}, {"12.8", "570.26"},
+     {"12.9", "575.51.03"}, {"13.0", "580.65.06"}, {"13.1", "590.44.01"}}};
 // Also from these notes: since CUDA 11, any toolkit works with the oldest driver of its major version.
 constexpr std::array<std::pair<unsigned, std::string_view>, 3> lowest_drivers = {
     {{11, "450.80.02"}, {12, "525.60.13"}, {13, "580.65.06"}}};
@@ -412,6 +413,16 @@ std::string driver_of_toolkit(std::string_view cuda) {
     for (const auto& [toolkit, driver] : toolkit_drivers)
         if (toolkit == cuda) return std::string(driver);
     return {};
+}
+
+CudaOfDriver cuda_of_driver(std::string_view driver) {
+    // All releases of a branch, such as 550, support the same CUDA.
+    CudaOfDriver newest;
+    for (const auto& [toolkit, of_toolkit] : toolkit_drivers)
+        if (major_version(of_toolkit) <= major_version(driver))
+            newest = {.version = std::string(toolkit), .lower_bound = false};
+    newest.lower_bound = major_version(driver) > major_version(toolkit_drivers.back().second);
+    return newest;
 }
 
 std::string lowest_driver_for(std::string_view cuda) {

@@ -38,6 +38,13 @@ std::vector<AcceleratedPackage> accelerated_packages(const TreeView& tree);
 std::string driver_of_toolkit(std::string_view cuda);
 std::string lowest_driver_for(std::string_view cuda);
 
+/// The newest CUDA version that a driver of NVIDIA supports.
+struct CudaOfDriver {
+    std::string version = {}; ///< "12.4" for "550.54.15"; empty for drivers before CUDA 9.0
+    bool lower_bound = false; ///< the driver is newer than this table, and may support a newer version
+};
+CudaOfDriver cuda_of_driver(std::string_view driver);
+
 /// The format in manifests and of `check --json`.
 nlohmann::json to_json(const AcceleratedPackage& package);
 

@@ -41,6 +41,10 @@ Host discover(const TreeView& tree);
 /// Returns what keeps programs from using a vendor's devices, with advice; empty if nothing does.
 std::string obstacle(const TreeView& tree, const Host& host, const Vendor& vendor);
 
+/// The version of NVIDIA's driver, "570.86.15": the loaded one's, otherwise that of its installed library.
+/// Empty without either.
+std::string nvidia_driver(const TreeView& tree);
+
 /// "gfx90a" for the kernel's number 90010; empty for 0, the number of CPUs.
 std::string gfx_target(unsigned version);
 

@@ -1,10 +1,12 @@
 // NVIDIA: uses a CDI specification if the site has one, otherwise the libraries of the driver, whose file
 // names all contain its version.
 #include "core/text.h"
+#include "elf/read_elf.h"
 #include "gpu/cdi.h"
 #include "gpu/driver_version.h"
 #include "gpu/fit.h"
 #include "gpu/injector.h"
+#include "gpu/libraries.h"
 
 #include <algorithm>
 #include <array>
@@ -489,6 +491,13 @@ private:
 };
 
 } // namespace
+
+std::string nvidia_driver(const TreeView& tree) {
+    if (auto loaded = loaded_nvidia_driver(tree); !loaded.empty()) return loaded;
+    const auto library = Libraries(tree).find("libcuda.so.1", elf::this_machine);
+    const auto file = library ? tree.resolve(*library) : std::nullopt;
+    return file ? version_of_libcuda(name_of(*file)) : std::string();
+}
 
 constinit const Vendor Vendor::nvidia = {
     .option = "nvidia",

@@ -196,7 +196,8 @@ spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
             .environment = options.conda.environment,
             .categories = options.conda.categories,
             .machine = [&] {
-                return conda::virtual_packages(inputs.environment, options.conda.cuda, std::nullopt);
+                return conda::virtual_packages(inputs.environment, {.cuda = options.conda.cuda},
+                                               image::DirectoryView("/"));
             }};
 }
 

@@ -258,6 +258,22 @@ TEST(Drivers, OfToolkits) {
     EXPECT_EQ(lowest_driver_for("99.1"), "");
 }
 
+TEST(CudaOfDriver, IsThatOfItsBranch) {
+    for (const auto& [driver, cuda] :
+         {std::pair{"384.81", "9.0"}, std::pair{"418.226.00", "10.1"}, std::pair{"435.21", "10.1"},
+          std::pair{"450.36.06", "11.0"}, std::pair{"535.54.03", "12.2"}, std::pair{"535.274.02", "12.2"},
+          std::pair{"550.54.15", "12.4"}, std::pair{"565.57.01", "12.7"}, std::pair{"570.86.15", "12.8"},
+          std::pair{"580.65.06", "13.0"}}) {
+        EXPECT_EQ(cuda_of_driver(driver).version, cuda) << driver;
+        EXPECT_FALSE(cuda_of_driver(driver).lower_bound) << driver;
+    }
+    EXPECT_EQ(cuda_of_driver("").version, "") << "no driver";
+    EXPECT_EQ(cuda_of_driver("375.26").version, "") << "CUDA 8";
+    EXPECT_FALSE(cuda_of_driver("").lower_bound);
+    EXPECT_NE(cuda_of_driver("9990.1").version, "");
+    EXPECT_TRUE(cuda_of_driver("9990.1").lower_bound);
+}
+
 AcceleratedPackage package_for(const Vendor* vendor, const std::string& toolkit, Texts architectures = {}) {
     return {.name = "torch",
             .version = "2.6.0",
