@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes archives and a wheel of an installed tree.  Usage: make_bundle.py VERSION ARCHITECTURE TREE OUTPUT_DIRECTORY
+"""Makes archives and a wheel of an installed tree, and recipes for EasyBuild and Spack.  Usage: make_bundle.py VERSION ARCHITECTURE TREE OUTPUT_DIRECTORY
 
 The same tree gives the same bytes: times come from SOURCE_DATE_EPOCH, else from the last commit."""
 
@@ -92,6 +92,18 @@ def make_wheel(version: str, architecture: str, tree: Path, output: Path, made: 
     unfinished.replace(output / f"containerize-{version}-{tag}.whl")
 
 
+def make_recipes(version: str, output: Path) -> None:
+    """The easyconfig and the Spack repository name the archives of all architectures that are there."""
+    archives = sorted(output.glob(f"containerize-{version}-linux-*.tar.gz"))
+    checksums = "\n".join(f"    '{file.name}': '{hashlib.sha256(file.read_bytes()).hexdigest()}'," for file in archives)
+    package = output / "spack_repo/packages/containerize/package.py"
+    package.parent.mkdir(parents=True, exist_ok=True)
+    (package.parents[2] / "repo.yaml").write_text("repo:\n  namespace: containerize\n")
+    for template, recipe in (("easyconfig.eb.in", output / f"containerize-{version}.eb"), ("spack_package.py.in", package)):
+        text = Path(__file__).with_name(template).read_text()
+        recipe.write_text(text.replace("@version@", version).replace("@checksums@", checksums))
+
+
 def wheel_tags(tag: str) -> str:
     python, abi, platforms = tag.split("-")
     return "".join(f"Tag: {python}-{abi}-{platform}\n" for platform in platforms.split("."))
@@ -114,6 +126,7 @@ def main() -> None:
     made = build_time()
     make_archives(f"containerize-{version}-linux-{architecture}", tree, output, made)
     make_wheel(version, architecture, tree, output, made)
+    make_recipes(version, output)
     shutil.rmtree(tree)
 
 

@@ -9,10 +9,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, SOURCE
+from conftest import BUILD, CACHE, SOURCE
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
+from common import pinned_programs
 from local_server import LocalServer
 
 VERSION = re.search(r"project\(containerize VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
@@ -135,3 +136,20 @@ def test_archive_that_was_unpacked_in_part(user, work, unpacked, channel, missin
     assert failed.stderr == (f"containerize: {unpacked / missing}: containerize is not completely installed: a file is missing\n"
                              "Install or unpack it again.\n")
     assert not (work / "env").exists()
+
+
+def test_easybuild_makes_a_module(user, work):
+    """By the easyconfig that is released with the archive, which has its checksum."""
+    programs = pinned_programs(SOURCE / "tests/lib/easybuild.txt", CACHE / "easybuild")
+    for file in (f"{NAME}.tar.gz", f"containerize-{VERSION}.eb"):
+        shutil.copy(BUILD / file, work)
+    script = """
+        . /usr/share/lmod/lmod/init/bash
+        eb --sourcepath="$PWD" --prefix="$PWD/software" containerize-*.eb >&2
+        module use "$PWD/software/modules/all"
+        module load containerize
+        command -v containerize
+        containerize --version"""
+    done = user.run("bash", "-euc", script, cwd=work, env={"PATH": f"{programs}:/usr/bin:/bin"})
+    path, version = done.stdout.splitlines()[:2]
+    assert (path, version.split()[:2]) == (f"{work}/software/software/containerize/{VERSION}/bin/containerize", ["containerize", VERSION])
