@@ -44,6 +44,11 @@ std::string version_of_archive() {
     return std::string(text.substr(text.find(' ') + 1));
 }
 
+/// Without the date: "1.0.8".
+std::string version_of_bzip2() {
+    return std::string(split(BZ2_bzlibVersion(), ',').front());
+}
+
 template<class... Numbers>
 std::string dotted(Numbers... numbers) {
     return joined(std::array{std::to_string(numbers)...}, ".");
@@ -56,7 +61,7 @@ std::string version_text() {
     if (const auto from = commit(); !from.empty()) text += " (" + from + ")";
     // Those of shared libraries are asked of the library, others are what was compiled.
     const auto libraries = std::to_array<std::pair<const char*, std::string>>({
-        {"bzip2", BZ2_bzlibVersion()},
+        {"bzip2", version_of_bzip2()},
         {"CLI11", CLI11_VERSION},
         {"fmt", dotted(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
         {"libarchive", version_of_archive()},
@@ -66,7 +71,6 @@ std::string version_text() {
         {"nettle", dotted(nettle_version_major(), nettle_version_minor())},
         {"nlohmann-json",
          dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
-        {"re2", RE2_PACKAGE_VERSION},
         {"simdjson", SIMDJSON_STRINGIFY(SIMDJSON_VERSION)},
         {"spdlog", dotted(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
         {"yaml-cpp", YAML_CPP_PACKAGE_VERSION},
