@@ -177,14 +177,14 @@ void remove_what_is_gone(const Publication& publication, const WrapperNames& wra
 Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Result<Manifest>& old) {
     const auto& prefix = publication.lock.prefix;
     auto paths = publication.manifest.wrapper_paths;
-    if (old)
-        for (const auto& path : old->wrapper_paths) {
-            // The manifest is not trusted: its paths must not lead out of the prefix.
-            const auto real = resolve(prefix / path);
-            if (fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
-                paths.push_back(path);
-        }
-    if (old && old->programs_version == this_version) paths.emplace_back(libexec_name);
+    auto old_paths = old ? old->wrapper_paths : std::vector<std::string>();
+    if (old && old->programs_version == this_version) old_paths.emplace_back(libexec_name);
+    for (const auto& path : old_paths) {
+        // The manifest is not trusted: its paths must not lead out of the prefix.
+        const auto real = resolve(prefix / path);
+        if (fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
+            paths.push_back(path);
+    }
     WrapperNames wrappers;
     for (const auto& path : paths)
         wrappers[path] = TRY(names_if_there(publication.assembly / path));
