@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
 namespace containerize::build {
@@ -18,7 +17,7 @@ Result<inputs::Inputs> inputs_for_change(const inputs::BuildOptions& options);
 /// An assembly with the wrappers of one state and this version's programs.
 class StateChange {
 public:
-    explicit StateChange(Workplace place) : place_(std::move(place)) {}
+    explicit StateChange(const Workplace& place) : place_(place) {}
 
     /// Returns the number of commands.
     Result<std::size_t> begin(const manifest::Manifest& manifest);
