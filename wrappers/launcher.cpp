@@ -118,12 +118,11 @@ void find_prefix(Call& call, char** argv) {
 
 /// The program in an installation's libexec for all that the launcher does not do itself.
 std::string session_program(const Call& call) {
-    const std::string directory = call.prefix + "/libexec";
-    static constexpr const char* name = "containerize-session";
-    std::string program = directory + "/" + name;
+    std::string program = call.prefix + "/" + session_program_file();
     struct stat info {};
     if (stat(program.c_str(), &info) != 0) die("cannot start " + program + ": " + std::strerror(errno));
-    check_made_with_us(directory, name, info, call.self);
+    const auto name = program.rfind('/') + 1;
+    check_made_with_us(parent_of(program), program.substr(name), info, call.self);
     return program;
 }
 
@@ -137,7 +136,7 @@ Call understand_call(char** argv) {
     return call;
 }
 
-// Lets a container runtime run the program: PREFIX/libexec/containerize-session knows how. Inside, the
+// Lets a container runtime run the program: the session program knows how. Inside, the
 // runtime executes this launcher again (resume_call).
 [[noreturn]] void use_container_runtime(const Call& call, char** argv, std::string native_failure = {}) {
     std::vector<std::string> words = {session_program(call),
@@ -181,7 +180,7 @@ std::string wait_for_session(const Fd& reader) {
     return answer;
 }
 
-// Runs PREFIX/libexec/containerize-session and waits until the session can be entered.
+// Runs the session program and waits until the session can be entered.
 Status start_session(const StateDirectory& state, const Call& call) {
     const std::string program = session_program(call);
     touch(program);

@@ -1,4 +1,4 @@
-// libexec/containerize-session of an installation: becomes the session, a container runtime, or that
+// libexec/containerize-session-FORMAT of an installation: becomes the session, a container runtime, or that
 // runtime's FUSE server. Started by launchers or a container runtime, never by hand. As
 // bin/containerize-rank, it is that program.
 #include "session/session.h"

@@ -4,6 +4,7 @@
 #include "core/interrupt.h"
 #include "core/resources.h"
 #include "core/staging.h"
+#include "core/version.h"
 #include "environments/environ_script.h"
 #include "environments/root_of_build.h"
 #include "launch/namespace.h"
@@ -62,7 +63,7 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
                                        .join = [holder] { return launch::join_namespaces(holder); },
                                        .environment =
                                            build_environment(inputs, lock.prefix, staging.path() / "tmp")};
-    log::detail(fmt::format("containerize {}: {}", CONTAINERIZE_VERSION, options.command_line));
+    log::detail(fmt::format("containerize {}: {}", this_version, options.command_line));
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", context.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
     auto done = work({.context = context, .cleanup = cleanup, .lock = lock});

@@ -139,7 +139,7 @@ Result<environments::BuildNamespace> make_space(const Manifest& manifest, const 
 } // namespace
 
 Result<int> develop(const DevOptions& options) {
-    auto manifest = TRY(prefix::read_unmoved(options.prefix));
+    auto manifest = TRY(prefix::read_changeable(options.prefix));
     const auto& prefix = manifest.prefix;
     auto environment = current_environment();
     auto overlay =

@@ -2,16 +2,13 @@
 
 #include "build/context.h"
 #include "build/record_profile.h"
+#include "build/state_change.h"
 #include "core/filesystem.h"
-#include "core/interrupt.h"
-#include "environments/writable_images.h"
 #include "image/relayout.h"
 #include "mounts/cold_start.h"
 #include "prefix/publish.h"
 #include "prefix/records.h"
 #include "prefix/states.h"
-#include "prefix/wrappers.h"
-#include "root/root.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,47 +22,6 @@ namespace containerize::build {
 namespace {
 
 using manifest::Manifest;
-
-/// The common part of rollback and squash: an assembly with the wrappers of one state.
-class StateChange {
-public:
-    explicit StateChange(const Workplace& place) : place_(place) {}
-
-    /// Returns the number of commands.
-    Result<std::size_t> begin(const Manifest& manifest) {
-        TRY(environments::WritableImages::mount(place_.context, manifest));
-        assembly_ = TRY(prefix::make_assembly(place_.lock, place_.cleanup));
-        const auto surroundings = TRY(root::open_tree(manifest.settings.base));
-        const prefix::WrapperRequest wrappers{.root = place_.context.root(),
-                                              .surroundings = *surroundings,
-                                              .prefix = place_.lock.prefix,
-                                              .mask = manifest.mask,
-                                              .paths = manifest.wrapper_paths,
-                                              .libexec = place_.context.options.libexec,
-                                              .output = assembly_,
-                                              .existing = place_.lock.prefix,
-                                              .umask_bits = place_.context.options.umask_bits};
-        auto commands = TRY(prefix::make_wrappers(wrappers));
-        TRY(prefix::add_session(wrappers));
-        return commands;
-    }
-
-    [[nodiscard]] const fs::path& assembly() const { return assembly_; }
-
-    Status finish(const Manifest& manifest, std::vector<Manifest> kept) {
-        if (interrupted()) return fail_interrupted();
-        return prefix::publish({.lock = place_.lock,
-                                .assembly = assembly_,
-                                .manifest = manifest,
-                                .kept = std::move(kept),
-                                .staging = place_.context.staging},
-                               place_.cleanup);
-    }
-
-private:
-    Workplace place_;
-    fs::path assembly_;
-};
 
 /// Returns `state` and its ancestors, newest first.
 std::vector<Manifest> line_of(unsigned state, const std::vector<Manifest>& states) {
@@ -130,11 +86,6 @@ Status carry_profile(const std::vector<image::RecordedFile>& recorded, const man
                       image::to_text({.image = file.sha256, .blocks = std::move(*blocks)}));
 }
 
-Result<inputs::Inputs> inputs_for(const inputs::BuildOptions& options) {
-    auto current = TRY(prefix::read_unmoved(options.prefix));
-    return inputs::check_update(options, current);
-}
-
 Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifest& current,
                               std::optional<unsigned> asked, const fs::path& prefix) {
     const auto hint = "`containerize log " + prefix.string() + "` lists the states.";
@@ -150,11 +101,11 @@ Result<Manifest> choose_state(const std::vector<Manifest>& states, const Manifes
 } // namespace
 
 Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<unsigned> state) {
-    auto inputs = TRY(inputs_for(options));
+    auto inputs = TRY(inputs_for_change(options));
     Rollback rolled;
     auto done = with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
         const auto& lock = place.lock;
-        auto current = TRY(manifest::read_manifest(lock.prefix));
+        auto current = TRY(prefix::read_changeable(lock.prefix));
         auto states = TRY(prefix::read_states(lock.prefix));
         auto chosen = TRY(choose_state(states, current, state, lock.prefix));
         // Change nothing if the images of the chosen state are damaged.
@@ -171,12 +122,12 @@ Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<uns
 }
 
 Result<BuildSummary> squash(const inputs::BuildOptions& options) {
-    auto inputs = TRY(inputs_for(options));
+    auto inputs = TRY(inputs_for_change(options));
     const auto start = std::chrono::steady_clock::now();
     return with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
         auto& context = place.context;
         const auto& lock = place.lock;
-        auto manifest = TRY(manifest::read_manifest(lock.prefix));
+        auto manifest = TRY(prefix::read_changeable(lock.prefix));
         BuildSummary summary{.prefix = lock.prefix};
         // Without an option, the layout stays as it was.
         const auto was =

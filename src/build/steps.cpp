@@ -3,6 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/version.h"
 #include "environments/environ_script.h"
 #include "gpu/fit.h"
 #include "inputs/secrets.h"
@@ -40,7 +41,7 @@ public:
             context_.record = previous->build;
             context_.record.erase(prefix::squashed_key); // describes the previous state only
         }
-        manifest_.tool_version = CONTAINERIZE_VERSION;
+        manifest_.tool_version = this_version;
         manifest_.prefix = lock_.prefix;
         manifest_.state = state;
         manifest_.wrapper_paths = context_.inputs.wrapper_paths;
@@ -251,6 +252,7 @@ private:
         as_before.state = previous_->state;
         as_before.parent = previous_->parent;
         as_before.tool_version = previous_->tool_version;
+        as_before.programs_version = previous_->programs_version;
         return to_text(as_before) == to_text(*previous_);
     }
 

@@ -26,7 +26,7 @@ Status check_request(const UpdateOptions& options) {
 } // namespace
 
 Result<BuildSummary> update(const UpdateOptions& options) {
-    auto previous = TRY(prefix::read_unmoved(options.build.prefix));
+    auto previous = TRY(prefix::read_changeable(options.build.prefix));
     TRY(check_request(options));
     auto inputs = TRY(inputs::check_update(options.build, previous));
     if (options.prune && !inputs.conda && !inputs.locked)
@@ -37,7 +37,7 @@ Result<BuildSummary> update(const UpdateOptions& options) {
     auto updated =
         with_build_context(options.build, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
             // Read it again: another update may have made a new state before the lock.
-            auto current = TRY(prefix::read_unmoved(options.build.prefix));
+            auto current = TRY(prefix::read_changeable(options.build.prefix));
             place.context.record = current.build;
             const auto builder = environments::make_update_builder(place.context, current, request);
             return run_steps(place, *builder, &current);

@@ -44,6 +44,7 @@ void add_dev(CLI::App& app, Call& call);
 void add_log(CLI::App& app, Call& call);
 void add_rollback(CLI::App& app, Call& call);
 void add_squash(CLI::App& app, Call& call);
+void add_upgrade(CLI::App& app, Call& call);
 void add_run(CLI::App& app, Call& call);
 void add_shell(CLI::App& app, Call& call);
 void add_inspect(CLI::App& app, Call& call);

@@ -1,4 +1,6 @@
 #include "cli/command.h"
+#include "cli/exec.h"
+#include "cli/installation.h"
 #include "diagnosis/diagnosis.h"
 
 #include <algorithm>
@@ -22,7 +24,11 @@ struct DoctorArguments {
 };
 
 Result<int> run_doctor(const DoctorArguments& arguments) {
-    const auto findings = diagnosis::diagnose(arguments.prefix);
+    auto findings = diagnosis::diagnose(arguments.prefix);
+    // A prefix may be that of a new installation, and there need not be an active one.
+    if (const auto installation = find_installation(arguments.prefix))
+        findings.push_back(
+            diagnosis::diagnose_programs(*installation, installation_tree() / "libexec/containerize"));
     const bool usable = std::ranges::none_of(
         findings, [](const Finding& finding) { return finding.verdict == Finding::Verdict::missing; });
     if (arguments.as_json) {
@@ -52,9 +58,11 @@ void add_doctor(CLI::App& app, Call& call) {
     const auto arguments = std::make_shared<DoctorArguments>();
     command
         ->add_option("--prefix", arguments->prefix,
-                     "Also check whether an installation can be in this directory")
+                     "Also check this installation, or whether one can be in this directory")
         ->type_name("DIR");
     command->add_flag("--json", arguments->as_json, json_description);
+    command->footer("Of an installation, the version of its programs is shown. Without --prefix, this is the "
+                    "active installation, else that\nof the first python on PATH, if there is one.");
     on(*command, call, [arguments] { return run_doctor(*arguments); });
 }
 

@@ -1,10 +1,12 @@
 #include "build/record_profile.h"
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "cli/installation.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/printable.h"
 #include "manifest/manifest.h"
+#include "prefix/programs.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -49,8 +51,15 @@ json layers_of(const manifest::Manifest& manifest) {
     return layers;
 }
 
+json describe(const prefix::Programs& programs, const fs::path& prefix) {
+    return {{"version", programs.version},
+            {"difference", prefix::difference(programs)},
+            {"command", prefix::command_to_upgrade(programs, prefix)}};
+}
+
 Result<json> describe(const fs::path& prefix) {
     auto manifest = TRY(manifest::read_manifest(prefix));
+    const auto programs = prefix::programs_of(manifest, prefix, installation_tree() / "libexec/containerize");
     const auto session = live_session(prefix);
     return json{
         {"path", prefix.string()},
@@ -58,6 +67,7 @@ Result<json> describe(const fs::path& prefix) {
         {"moved", manifest.prefix != prefix},
         {"created", manifest.created},
         {"tool_version", manifest.tool_version},
+        {"programs", describe(programs, prefix)},
         {"base", manifest.settings.base.reference},
         {"engine", manifest.settings.engine},
         {"image",
@@ -73,6 +83,15 @@ Result<json> describe(const fs::path& prefix) {
         {"build", manifest.build}};
 }
 
+void print_programs(const json& programs) {
+    fmt::print("Programs      of containerize {}", printable_line(programs.value("version", "")));
+    if (const auto difference = programs.value("difference", ""); !difference.empty())
+        fmt::print(", {}", difference);
+    if (const auto command = programs.value("command", ""); !command.empty())
+        fmt::print(": `{}` replaces them", printable_line(command));
+    fmt::print("\n");
+}
+
 void print(const json& about) {
     const auto& image = about.at("image");
     const auto& build = about.at("build");
@@ -83,6 +102,7 @@ void print(const json& about) {
     if (about.at("moved").get<bool>())
         fmt::print("Moved         built for {}, a path that exists only inside\n", text(about, "built_for"));
     fmt::print("Created       {} by containerize {}\n", text(about, "created"), text(about, "tool_version"));
+    print_programs(about.at("programs"));
     fmt::print("Base          {}\n", text(about, "base"));
     fmt::print("Engine        {}\n", text(about, "engine"));
     if (build.contains("python"))

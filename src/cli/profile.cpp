@@ -34,6 +34,8 @@ Result<int> record(const ProfileArguments& arguments, const std::vector<std::str
     catch_interrupts();
     auto prefix = TRY(manifest::resolve_installation(arguments.directory));
     TRY(prefix::check_maintainer(prefix));
+    const auto manifest = TRY(manifest::read_manifest(prefix));
+    TRY(manifest::check_not_newer(manifest, prefix));
     build::ProfileRequest request{.at_terminal = true,
                                   .replace = arguments.replace,
                                   .share = installation_tree() / "share/containerize"};

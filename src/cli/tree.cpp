@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/tykky.h"
+#include "cli/version_text.h"
 
 namespace containerize::cli {
 
@@ -21,14 +22,31 @@ constexpr auto in_jobs = "In batch jobs";
 constexpr auto files = "Settings and stored files";
 
 constexpr auto commands = std::to_array<Entry>({
-    {creating, add_new},          {creating, add_wrap_install}, {creating, add_wrap_container},
-    {creating, add_import_tykky}, {changing, add_update},       {changing, add_dev},
-    {changing, add_log},          {changing, add_rollback},     {changing, add_squash},
-    {using_them, add_run},        {using_them, add_shell},      {using_them, add_activate},
-    {using_them, add_kernel},     {using_them, add_profile},    {in_jobs, add_launch},
-    {in_jobs, add_job},           {in_jobs, add_stage},         {examining, add_inspect},
-    {examining, add_stats},       {examining, add_check},       {examining, add_doctor},
-    {files, add_config},          {files, add_cache},           {files, add_base},
+    {creating, add_new},
+    {creating, add_wrap_install},
+    {creating, add_wrap_container},
+    {creating, add_import_tykky},
+    {changing, add_update},
+    {changing, add_dev},
+    {changing, add_log},
+    {changing, add_rollback},
+    {changing, add_squash},
+    {changing, add_upgrade},
+    {using_them, add_run},
+    {using_them, add_shell},
+    {using_them, add_activate},
+    {using_them, add_kernel},
+    {using_them, add_profile},
+    {in_jobs, add_launch},
+    {in_jobs, add_job},
+    {in_jobs, add_stage},
+    {examining, add_inspect},
+    {examining, add_stats},
+    {examining, add_check},
+    {examining, add_doctor},
+    {files, add_config},
+    {files, add_cache},
+    {files, add_base},
 });
 
 constexpr const char* footer = R"(A first installation:
@@ -39,7 +57,8 @@ constexpr const char* footer = R"(A first installation:
 `containerize COMMAND --help` explains each command.)";
 
 void add_commands(CLI::App& app, Call& call) {
-    app.set_version_flag("--version", "containerize " CONTAINERIZE_VERSION, "Show the version and exit");
+    app.set_version_flag("--version", version_text,
+                         "Show the versions of containerize and its libraries, and exit");
     for (const auto& [group, add] : commands) {
         add(app, call);
         for (auto* command : app.get_subcommands({}))

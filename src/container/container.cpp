@@ -221,7 +221,7 @@ private:
             add_mount(image, place, ",image-src=/");
             return {};
         }
-        const auto server = call_.prefix + "/libexec/containerize-session";
+        const auto server = call_.prefix + "/" + launch::session_program_file();
         for (const auto& word : {call_.prefix, place})
             if (word.find_first_of(" \t\n\"'\\") != std::string::npos)
                 return fail(

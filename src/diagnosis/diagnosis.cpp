@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/printable.h"
 #include "core/resources.h"
 #include "core/staging.h"
 #include "environments/build_namespace.h"
@@ -10,7 +11,9 @@
 #include "image/writer.h"
 #include "launch/namespace.h"
 #include "launch/session_state.h"
+#include "manifest/manifest.h"
 #include "pip/interpreter.h"
+#include "prefix/programs.h"
 #include "util/process.h"
 #include "util/progress.h"
 
@@ -287,6 +290,28 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         findings.push_back(std::move(finding));
     if (!prefix.empty()) findings.push_back(place(prefix));
     return findings;
+}
+
+Finding diagnose_programs(const fs::path& prefix, const fs::path& libexec) {
+    const std::string name = "installation";
+    const auto manifest = manifest::read_manifest(prefix);
+    if (!manifest)
+        return {.name = name,
+                .verdict = Verdict::note,
+                .found = printable_line(prefix.string()) + " cannot be used",
+                .advice = printable_line(to_string(manifest.error()))};
+    const auto programs = prefix::programs_of(*manifest, prefix, libexec);
+    const auto command = prefix::command_to_upgrade(programs, prefix);
+    Finding finding{.name = name,
+                    .found = fmt::format("{}, with the programs of containerize {}",
+                                         printable_line(prefix.string()), printable_line(programs.version))};
+    if (const auto difference = prefix::difference(programs); !difference.empty()) {
+        finding.verdict = Verdict::note;
+        finding.advice = "They are " + difference + "." +
+                         (command.empty() ? " Use that version to change the installation."
+                                          : " `" + printable_line(command) + "` replaces them.");
+    }
+    return finding;
 }
 
 } // namespace containerize::diagnosis

@@ -22,4 +22,7 @@ struct Finding {
 /// If `prefix` is not empty, also checks whether an installation can be made there.
 std::vector<Finding> diagnose(const std::filesystem::path& prefix);
 
+/// Compares the programs of the installation at `prefix` with those in `libexec`.
+Finding diagnose_programs(const std::filesystem::path& prefix, const std::filesystem::path& libexec);
+
 } // namespace containerize::diagnosis

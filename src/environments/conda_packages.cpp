@@ -1,6 +1,7 @@
 #include "environments/conda_packages.h"
 
 #include "conda/package_cache.h"
+#include "core/version.h"
 #include "util/log.h"
 
 #include <utility>
@@ -42,7 +43,7 @@ Result<conda::Linked> link_packages(const BuildContext& context,
     options.jobs = context.jobs;
     options.memory = context.memory_of_writer();
     options.umask_bits = context.options.umask_bits;
-    options.tool_version = CONTAINERIZE_VERSION;
+    options.tool_version = this_version;
     auto linked = conda::link_packages(packages, std::move(infos), options, writer,
                                        [&stage](std::uint64_t done) { stage.advance(done, 0); });
     if (linked)

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "core/variables.h"
+#include "core/version.h"
 #include "http/body.h"
 #include "http/failure.h"
 #include "http/proxy_login.h"
@@ -156,7 +157,7 @@ private:
         set(CURLOPT_HEADERDATA, this);
         set(CURLOPT_OPENSOCKETFUNCTION, &CurlTransfer::on_socket);
         set(CURLOPT_OPENSOCKETDATA, this);
-        set(CURLOPT_USERAGENT, "containerize/" CONTAINERIZE_VERSION);
+        set(CURLOPT_USERAGENT, (std::string("containerize/") + this_version).c_str()); // curl copies it
         set(CURLOPT_FOLLOWLOCATION, 1L);
         set(CURLOPT_MAXREDIRS, 10L);
         // An encrypted URL must not redirect to one that anybody on the way can change.

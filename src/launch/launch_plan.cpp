@@ -26,6 +26,10 @@ void put_changes(std::string& bytes, char list, const std::vector<EnvironmentCha
 
 } // namespace
 
+std::string session_program_file() {
+    return "libexec/containerize-session-" + std::to_string(session_format);
+}
+
 std::string to_bytes(const LaunchPlan& plan) {
     std::string bytes;
     put(bytes, plan_header);

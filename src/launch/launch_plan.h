@@ -2,6 +2,7 @@
 #pragma once
 
 #include "launch/environment.h"
+#include "launch/session_format.h"
 
 #include <optional>
 #include <string>
@@ -11,10 +12,6 @@
 #include <sys/stat.h>
 
 namespace containerize::launch {
-
-/// Version of the launch plan and of everything else that launchers and sessions exchange. It is part of each
-/// session's name, so that different versions never meet. Increment it with every change.
-inline constexpr unsigned session_format = 4;
 
 /// Kept in the session's directory, one file for each installation, which exists only while the image is
 /// mounted.

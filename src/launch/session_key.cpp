@@ -125,7 +125,8 @@ std::string root_in_name(std::string_view name) {
 }
 
 std::string inside_link_name(const SessionIdentity& identity) {
-    return inside_link_start + identity.node + "-" + std::to_string(identity.mount_namespace);
+    return inside_link_start + ("v" + std::to_string(session_format)) + "-" + identity.node + "-" +
+           std::to_string(identity.mount_namespace);
 }
 
 } // namespace containerize::launch

@@ -44,7 +44,8 @@ inline constexpr char root_separator = '+';
 /// The root in such a name, or in the name of a session that made way for another; empty if it has none.
 std::string root_in_name(std::string_view name);
 
-/// "in-NODE-NUMBER", with the number of the caller's mount namespace: how a process inside finds its session.
+/// "in-vFORMAT-NODE-NUMBER", with session_format and the number of the caller's mount namespace: how a
+/// process inside finds its session. In a session of another format it finds none, and starts one inside.
 std::string inside_link_name(const SessionIdentity& identity);
 inline constexpr const char* inside_link_start = "in-";
 

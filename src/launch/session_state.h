@@ -9,7 +9,7 @@
 //       control       socket: "mount this installation too", "what has its server done?" (control_message.h)
 //       plan-HASH     one for each mounted installation (launch_plan.h)
 //       log           what happened to the session's servers
-//     in-NODE-NUMBER  link to KEY for processes inside; NUMBER is the inode of their mount namespace
+//     in-vFORMAT-NODE-NUMBER  link to KEY for processes inside; NUMBER is the inode of their mount namespace
 //     root-HASH/      root directories for container runtimes (host_root.h)
 #pragma once
 

@@ -4,8 +4,10 @@
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/ownership.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "core/variables.h"
+#include "core/version.h"
 #include "util/json.h"
 
 #include <algorithm>
@@ -51,6 +53,13 @@ std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::stri
                  .fault = Fault::input});
 }
 
+std::unexpected<Error> made_by_newer(std::string what, const std::string& version, const fs::path& where) {
+    return fail_input(std::move(what),
+                      "it was made or upgraded by containerize " + version + ", and this is version " +
+                          this_version,
+                      where.string(), "Use containerize " + version + " or newer.");
+}
+
 std::string move(const fs::path& from, const fs::path& to) {
     return "mv " + shell_quoted(from.string()) + " " + shell_quoted(to.string());
 }
@@ -62,12 +71,17 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
     try {
         const json root = parse_json(text);
         const int format = to_integer<int>(root.at("format"));
+        if (format > manifest_format)
+            return made_by_newer("only a newer containerize can use this installation",
+                                 printable_line(root.at("programs_version").get<std::string>()), file);
         if (format != manifest_format)
             return bad_manifest(file, "it has format " + std::to_string(format) +
                                           ", and this version reads format " +
                                           std::to_string(manifest_format));
         Manifest manifest;
         manifest.tool_version = root.at("tool_version").get<std::string>();
+        // Before version 0.2.0, programs came with a state only.
+        manifest.programs_version = root.value("programs_version", manifest.tool_version);
         manifest.prefix = root.at("prefix").get<std::string>();
         manifest.created = root.at("created").get<std::string>();
         manifest.settings = settings_from(root);
@@ -111,6 +125,7 @@ std::string to_text(const Manifest& manifest) {
     json root = {
         {"format", manifest_format},
         {"tool_version", manifest.tool_version},
+        {"programs_version", manifest.programs_version},
         {"prefix", manifest.prefix.string()},
         {"created", manifest.created},
         {"image", to_json(manifest.image)},
@@ -132,6 +147,12 @@ Result<Manifest> read_manifest(const std::filesystem::path& directory) {
     const auto file = directory / launch::manifest_name;
     auto text = TRY(read_file(file));
     return parse_manifest(text, file);
+}
+
+Status check_not_newer(const Manifest& manifest, const fs::path& directory) {
+    if (!is_newer(manifest.programs_version, this_version)) return {};
+    return made_by_newer("only a newer containerize can change this installation",
+                         printable_line(manifest.programs_version), directory);
 }
 
 Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,

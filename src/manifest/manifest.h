@@ -24,7 +24,8 @@ struct ImageFile {
 };
 
 struct Manifest {
-    std::string tool_version;
+    std::string tool_version;     ///< of the containerize that made this state
+    std::string programs_version; ///< of the installation's programs, which all its states share
     std::filesystem::path prefix; ///< where it was built for; this path always exists inside
     std::string created;          ///< UTC, ISO 8601
     LaunchSettings settings;
@@ -49,6 +50,10 @@ struct Manifest {
 /// Reads the manifest in `directory`, where the installation is now. Fails if there is none, and with an
 /// input error if this version cannot read it.
 Result<Manifest> read_manifest(const std::filesystem::path& directory);
+/// The rule for all commands that change an installation: one whose programs are of a newer containerize is
+/// refused (Fault::input), because this version would put older ones in their place. `directory` is where it
+/// is now.
+Status check_not_newer(const Manifest& manifest, const std::filesystem::path& directory);
 /// Opens the images of the installation at `directory`. Fails if one does not have its recorded size, or is
 /// no image.
 Result<std::vector<image::Layers::ImageFile>> open_images(const Manifest& manifest,

@@ -3,6 +3,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/text.h"
+#include "core/version.h"
 #include "image/access_profile.h"
 #include "prefix/states.h"
 #include "prefix/striping.h"
@@ -30,6 +31,8 @@ namespace {
 
 using manifest::Manifest;
 
+constexpr const char* libexec_name = "libexec";
+
 bool is_number(std::string_view name) {
     return to_number<unsigned>(name).has_value();
 }
@@ -52,7 +55,7 @@ Status move(const fs::path& from, const fs::path& to) {
     return {};
 }
 
-// Moves all files below `from` over those in `to`. Old and new launchers are interchangeable.
+// Moves all files below `from` over those in `to`.
 Status move_files(const fs::path& from, const fs::path& to) {
     TRY(make_directories(to));
     std::error_code failed;
@@ -168,17 +171,20 @@ void remove_what_is_gone(const Publication& publication, const WrapperNames& wra
 }
 
 /// The directories of wrappers of the old and the new state, with the names in the assembly. The record of
-/// the root's files and links to records may be in them, too, so these must have been made.
+/// the root's files and links to records may be in them, too, so these must have been made. Session programs
+/// of older formats stay until the next change: a launch that began with an older launcher still needs its
+/// own.
 Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Result<Manifest>& old) {
     const auto& prefix = publication.lock.prefix;
     auto paths = publication.manifest.wrapper_paths;
-    if (old)
-        for (const auto& path : old->wrapper_paths) {
-            // The manifest is not trusted: its paths must not lead out of the prefix.
-            const auto real = resolve(prefix / path);
-            if (fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
-                paths.push_back(path);
-        }
+    auto old_paths = old ? old->wrapper_paths : std::vector<std::string>();
+    if (old && old->programs_version == this_version) old_paths.emplace_back(libexec_name);
+    for (const auto& path : old_paths) {
+        // The manifest is not trusted: its paths must not lead out of the prefix.
+        const auto real = resolve(prefix / path);
+        if (fs::path(path).is_relative() && real && *real != prefix && is_below(*real, prefix))
+            paths.push_back(path);
+    }
     WrapperNames wrappers;
     for (const auto& path : paths)
         wrappers[path] = TRY(names_if_there(publication.assembly / path));
@@ -235,7 +241,9 @@ Status add_record_links(const Publication& publication) {
 Status write_manifest(const Publication& publication) {
     const auto& assembly = publication.assembly;
     const auto state = assembly / state_directory(publication.manifest.state);
-    const auto text = to_text(publication.manifest);
+    auto manifest = publication.manifest;
+    manifest.programs_version = this_version; // also with a state that an older version made
+    const auto text = to_text(manifest);
     TRY(write_file(assembly / launch::manifest_name, text));
     if (quiet::exists(state)) TRY(write_file(state / launch::manifest_name, text));
     if (const auto root = root::root_name(publication.manifest); !root.empty())
@@ -263,8 +271,9 @@ Status move_new_files(const Publication& publication) {
         TRY(move(assembly / image.file, prefix / image.file));
         TRY(sync_directory((prefix / image.file).parent_path()));
     }
-    // Old and new launchers do the same, so a mixture is harmless.
-    TRY(move_files(assembly / "libexec", prefix / "libexec"));
+    // A mixture of old and new launchers is harmless: each starts the session program of its own format,
+    // which comes first.
+    TRY(move_files(assembly / libexec_name, prefix / libexec_name));
     for (const auto& path : publication.manifest.wrapper_paths)
         TRY(move_files(assembly / path, prefix / path));
     const auto state = state_directory(publication.manifest.state);

@@ -41,7 +41,7 @@ Status add_image(const std::filesystem::path& image, ImageIs image_is, const std
 struct Publication {
     const PrefixLock& lock;
     std::filesystem::path assembly;
-    const manifest::Manifest& manifest;   ///< describes the new current state
+    const manifest::Manifest& manifest; ///< describes the new current state; `programs_version` is filled in
     std::vector<manifest::Manifest> kept; ///< other states, which remain available
     std::filesystem::path staging;        ///< the build's, no longer needed afterwards
 };

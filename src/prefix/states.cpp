@@ -92,9 +92,10 @@ Result<unsigned> next_state(const fs::path& prefix) {
     return std::max(numbers.empty() ? 0 : numbers.back(), current ? current->state : 0) + 1;
 }
 
-Result<manifest::Manifest> read_unmoved(const std::string& given) {
+Result<manifest::Manifest> read_changeable(const std::string& given) {
     auto prefix = TRY(manifest::resolve_installation(given));
     auto manifest = TRY(manifest::read_manifest(prefix));
+    TRY(manifest::check_not_newer(manifest, prefix));
     if (manifest.prefix == prefix) return manifest;
     return fail_input("an installation that was moved cannot be updated",
                       "its programs refer to " + manifest.prefix.string(), prefix.string(),

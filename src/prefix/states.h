@@ -26,9 +26,9 @@ std::string layer_file(unsigned state); ///< "layers/0002.sqfs"
 /// Returns all states that can be returned to, including the current one, sorted by number.
 Result<std::vector<manifest::Manifest>> read_states(const std::filesystem::path& prefix);
 
-/// Reads the manifest of an installation that is to be changed. Fails with an input error if there is none or
-/// it was moved from where it was built for.
-Result<manifest::Manifest> read_unmoved(const std::string& prefix);
+/// Reads the manifest of an installation that is to be changed. Fails with an input error if there is none,
+/// if a newer containerize made it, or if it was moved from where it was built for.
+Result<manifest::Manifest> read_changeable(const std::string& prefix);
 
 /// Returns a number higher than that of any state on disk.
 Result<unsigned> next_state(const std::filesystem::path& prefix);

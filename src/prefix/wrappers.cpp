@@ -2,12 +2,12 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "launch/session_format.h"
 #include "prefix/states.h"
 #include "util/copy.h"
 #include "util/log.h"
 
 #include <algorithm>
-#include <array>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace containerize::prefix {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> debug_commands = {"_debug_exec", "_debug_shell"};
+constexpr const char* debug_shell = "bin/_debug_shell";
 
 enum class EntryKind { command, text, other };
 
@@ -141,9 +141,8 @@ Result<std::vector<std::string>> existing_wrapper_paths(const WrapperRequest& re
 
 Result<std::size_t> make_wrappers(const WrapperRequest& request) {
     std::error_code failed;
-    const fs::path launcher = fs::path("bin") / debug_commands.front();
-    const fs::path first = request.output / launcher;
-    TRY(add_program(request.libexec / "launcher", launcher, request));
+    const fs::path first = request.output / launcher_file;
+    TRY(add_program(request.libexec / "launcher", launcher_file, request));
 
     const auto add = [&](const fs::path& wrapper) -> Status {
         if (link(first.c_str(), wrapper.c_str()) == 0) return {};
@@ -153,7 +152,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         if (symlink(fs::relative(first, wrapper.parent_path()).c_str(), wrapper.c_str()) == 0) return {};
         return fail_errno("cannot create a wrapper", wrapper.string());
     };
-    TRY(add(request.output / "bin" / debug_commands.back()));
+    TRY(add(request.output / debug_shell));
 
     std::size_t commands = 0;
     // "bin" comes first, so that its own commands win over links to those of other directories.
@@ -187,11 +186,12 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
 }
 
 Status add_session(const WrapperRequest& request) {
-    TRY(add_program(request.libexec / "session", "libexec/containerize-session", request));
+    const fs::path session = launch::session_program_file();
+    TRY(add_program(request.libexec / "session", session, request));
     // A hard link to the session program; a command of this name in the environment wins.
     const fs::path helper = request.output / "bin/containerize-rank";
-    if (link((request.output / "libexec/containerize-session").c_str(), helper.c_str()) != 0 &&
-        errno != EEXIST && symlink("../libexec/containerize-session", helper.c_str()) != 0)
+    if (link((request.output / session).c_str(), helper.c_str()) != 0 && errno != EEXIST &&
+        symlink((fs::path("..") / session).c_str(), helper.c_str()) != 0)
         return fail_errno("cannot create a wrapper", helper.string());
     const fs::path mark = request.root / "pyvenv.cfg";
     if (!quiet::exists(mark)) return {};

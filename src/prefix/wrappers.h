@@ -13,6 +13,9 @@
 
 namespace containerize::prefix {
 
+/// The wrapper that all others are links to, relative to the prefix.
+inline constexpr const char* launcher_file = "bin/_debug_exec";
+
 /// Returns "bin" followed by the --wrapper-paths, relative to the prefix and without duplicates. Fails with
 /// an input error if a path does not lie below the prefix.
 Result<std::vector<std::string>> check_wrapper_paths(const std::vector<std::string>& given,

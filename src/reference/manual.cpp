@@ -3,6 +3,7 @@
 #include "core/exit_code.h"
 #include "core/text.h"
 #include "core/variables.h"
+#include "core/version.h"
 #include "pages.h"
 
 #include <fmt/format.h>
@@ -123,7 +124,7 @@ Page page(const Command& first, const std::vector<Command>& commands) {
     replace_all(name, " ", "-");
     auto text =
         fmt::format(".TH {} 1 \"\" \"containerize {}\" \"containerize\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n",
-                    roff(upper(name)), CONTAINERIZE_VERSION, roff(name), roff(first.app->get_description()));
+                    roff(upper(name)), this_version, roff(name), roff(first.app->get_description()));
     const bool is_program = first.name == program.name && !program.app->get_footer().empty();
     for (const auto& command : commands)
         if (command.name == first.name || (!is_program && command.name.starts_with(first.name + " ")))

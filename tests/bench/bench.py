@@ -75,7 +75,7 @@ def sessions(below):
             program = os.fsdecode((entry / "cmdline").read_bytes().split(b"\0")[0])
         except OSError:
             continue
-        if program.startswith(f"{below}/") and program.endswith("/containerize-session"):
+        if program.startswith(f"{below}/") and "/libexec/containerize-session-" in program:
             found.append(int(entry.name))
     return found
 
@@ -303,14 +303,8 @@ def main():
         as_user(place / "tool/bin/containerize", "new", "--installer", "pip", "--prefix", env, spec)
         as_user("unsquashfs", "-q", "-n", "-d", tree, env / "env.sqfs")
     else:
-        # The environment may come from an earlier build, so its programs are replaced by the current ones.
-        launcher = place / "tool/libexec/containerize/launcher"
-        for wrapper in (env / "bin").iterdir():
-            if wrapper.stat().st_mode & 0o111:
-                wrapper.unlink()
-                shutil.copy2(launcher, wrapper)
-        (env / "libexec/containerize-session").unlink()
-        shutil.copy2(place / "tool/libexec/containerize/session", env / "libexec/containerize-session")
+        # The environment may come from an earlier build.
+        as_user(place / "tool/bin/containerize", "upgrade", env)
     image = env / "env.sqfs"
     image.chmod(0o644)
 

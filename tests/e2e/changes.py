@@ -56,6 +56,7 @@ class Case:
     """A command that can be killed, and what must hold afterwards."""
 
     env = {}
+    tool = None  # the program, if it is not the one under test
     place = None  # the directory that contains everything the command changes
 
     def prepare(self, chance):
@@ -219,6 +220,31 @@ class Rollback(Change):
         assert self.installation.current() == wanted and ("counted" in self.installation.commands()) == (wanted == 2)
 
 
+class Upgrade(Change):
+    """By a newer version, whose launchers and sessions cannot talk to the old ones."""
+
+    def __init__(self, user, tool, made, newer):
+        super().__init__(user, tool, made)
+        self.tool = newer
+        self.argv = ["upgrade", self.installation.prefix]
+
+    def prepare(self, chance):
+        self.restore()
+
+    def check(self, all_at_once):
+        assert self.seen() == "0" and len(self.installation.images()) == 1
+        for name in self.installation.commands():  # each command is whole, whether it is old or new
+            if name.startswith("pip") or name == "_debug_exec":
+                argument = "true" if name == "_debug_exec" else "--version"
+                self.user.run(self.installation.prefix / "bin" / name, argument)
+
+    def done(self):
+        self.check(False)
+        assert self.installation.manifest()["programs_version"] == "99.1.0"
+        bin = self.installation.prefix / "bin"
+        assert len({(bin / name).stat().st_ino for name in self.installation.commands() if name.startswith(("pip", "python", "_debug"))}) == 1
+
+
 class Squash(Change):
     def prepare(self, chance):
         self.installation.call(*self.increase())
@@ -285,7 +311,7 @@ class Runner:
         self.case, self.user, self.tool, self.node = case, user, tool, node
 
     def argv(self):
-        return [str(part) for part in [self.tool, self.case.argv[0], *self.options, *self.case.argv[1:]]]
+        return [str(part) for part in [self.case.tool or self.tool, self.case.argv[0], *self.options, *self.case.argv[1:]]]
 
     def whole(self, *before):
         """Runs the command undisturbed and measures its duration."""
@@ -338,4 +364,6 @@ def case(request, user, tool, work):
     made = request.getfixturevalue("made")
     if request.param == "dev":
         return Dev(user, tool, made, work)
+    if request.param == "upgrade":
+        return Upgrade(user, tool, made, request.getfixturevalue("newer"))
     return {"update": Update, "rollback": Rollback, "squash": Squash}[request.param](user, tool, made)

@@ -123,7 +123,7 @@ class Sessions:
                 owner = entry.stat().st_uid
             except OSError:
                 continue
-            if owner == self.user.uid and command.endswith(b"/containerize-session") and status[0] != "Z":
+            if owner == self.user.uid and b"/libexec/containerize-session-" in command and status[0] != "Z":
                 found[int(entry.name)] = int(status[1])
         return found
 
@@ -228,6 +228,15 @@ def tool(place):
 
 
 @pytest.fixture(scope="session")
+def newer(tool, place):
+    """The program as version 99.1.0, which exchanges other messages (tests/lib/other_version.cpp)."""
+    tree = shutil.copytree(tool.parents[1], place / "newer", symlinks=True)
+    for program in ("bin/containerize", "libexec/containerize/launcher", "libexec/containerize/session"):
+        shutil.copy2(BUILD / "tests/other_version" / program, tree / program)
+    return tree / "bin/containerize"
+
+
+@pytest.fixture(scope="session")
 def make(user, tool):
     """make(PREFIX, REQUIREMENTS TEXT, OPTION, ...) builds an installation."""
 
@@ -243,7 +252,7 @@ def make(user, tool):
 def kept(user, tool, make):
     """kept(NAME, REQUIREMENTS TEXT, OPTION, ...) is an installation that this version of the program has built, once for all test files
     and later runs. Tests only read it."""
-    parts = [file.read_bytes() for file in sorted(tool.parents[1].rglob("*")) if file.is_file()]
+    parts = [file.read_bytes() for file in sorted(tool.parents[1].rglob("*")) if file.is_file() and file.name != "commit"]
     shared = CACHE / "installations" / hashlib.sha256(b"".join(parts)).hexdigest()[:12]
     shared.mkdir(parents=True, exist_ok=True)
     os.chown(shared, user.uid, user.entry.pw_gid)

@@ -19,7 +19,7 @@ from test_import import of_pip  # noqa: F401
 
 KILLS = int(os.environ.get("CONTAINERIZE_TEST_KILLS", "40"))
 # Kills of each command, out of forty. A build with pip is slow, and publishes its result like the others.
-SHARES = {"new": 6, "new_in_a_directory": 4, "new_by_http": 2, "new_by_pip": 1, "replacement": 5, "update": 6, "rollback": 5, "squash": 5, "import": 3, "dev": 3}
+SHARES = {"new": 6, "new_in_a_directory": 4, "new_by_http": 2, "new_by_pip": 1, "replacement": 5, "update": 6, "rollback": 5, "squash": 5, "upgrade": 4, "import": 3, "dev": 3}
 CALLS = ("rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,fsync,fdatasync,ftruncate,flock,"
          "copy_file_range,sync_file_range,socketpair,unshare")
 

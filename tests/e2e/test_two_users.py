@@ -94,13 +94,19 @@ def python(user, installation, code="print('fine')", check=True, **more):
     return user.run(f"{installation}/bin/python", "-c", code, check=check, **more)
 
 
+def session_program(env: Path) -> str:
+    """Relative to the installation."""
+    (path,) = env.glob("libexec/containerize-session-*")
+    return str(path.relative_to(env))
+
+
 def test_a_manifest_beside_the_installation(user, small, trap):
     """A wrapper without a manifest of its own does not use one from a directory that everybody can write to."""
     env = user.copy(small, TMP / "env", TMP / "env")
     manifest = (env / "containerize.json").read_text()
     (env / "containerize.json").unlink()
     trap.plant(TMP / "containerize.json", manifest, 0o644)
-    trap.plant(TMP / "libexec/containerize-session")
+    trap.plant(TMP / session_program(env))
     done = python(user, env, check=False)
     assert done.returncode == 1 and f"{TMP}/containerize.json: not used by {env}/bin/python: " in done.stderr
     assert "everybody can write to its directory" in done.stderr
@@ -112,7 +118,7 @@ def test_parts_of_an_installation_that_others_could_have_written(user, other, sm
     env = user.copy(small, home / "env", home / "env")
     for part, change in (("containerize.json", lambda path: os.chown(path, other.uid, other.uid)), ("containerize.json", lambda path: path.chmod(0o666)),
                          (".", lambda path: path.chmod(0o777)), (".", lambda path: os.chown(path, other.uid, other.uid)),
-                         ("libexec", lambda path: path.chmod(0o1777)), ("libexec/containerize-session", lambda path: os.chown(path, other.uid, other.uid))):
+                         ("libexec", lambda path: path.chmod(0o1777)), (session_program(env), lambda path: os.chown(path, other.uid, other.uid))):
         path = env / part
         info = path.stat()
         change(path)

@@ -91,7 +91,7 @@ TEST(SessionKey, IsAFilesNameWhateverTheJobIsCalled) {
 TEST(SessionKey, LinksOfSessionsAreTheNodes) {
     auto identity = some_identity();
     const auto link = inside_link_name(identity);
-    EXPECT_TRUE(link.starts_with(inside_link_start));
+    EXPECT_TRUE(link.starts_with(inside_link_start + ("v" + std::to_string(session_format)) + "-"));
     identity.node = "another";
     EXPECT_NE(inside_link_name(identity), link);
     identity = some_identity();

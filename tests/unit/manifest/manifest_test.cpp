@@ -1,3 +1,4 @@
+#include "core/version.h"
 #include "good.h"
 #include "launch/launch_plan.h"
 #include "manifest/manifest.h"
@@ -10,6 +11,7 @@ namespace {
 Manifest example() {
     Manifest manifest;
     manifest.tool_version = "1.2.3";
+    manifest.programs_version = "1.3.0";
     manifest.prefix = "/data/env \"x\"";
     manifest.created = "2026-01-02T03:04:05Z";
     manifest.image = {.file = "env.sqfs", .size = 4096, .sha256 = "abc"};
@@ -53,7 +55,7 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         {"", "the JSON text ends too early, in line 1"},
         {"[]", "a value that must be an object is not one"},
         {"{}", "'format' not found"},
-        {changed("\"format\": 1", "\"format\": 2"), "it has format 2, and this version reads format 1"},
+        {changed("\"format\": 1", "\"format\": 0"), "it has format 0, and this version reads format 1"},
         {changed("\"env.sqfs\"", "\"../env.sqfs\""), "an image is not below the prefix"},
         {changed("\"env.sqfs\"", "\"\""), "an image is not below the prefix"},
         {changed("\"/data/", "\"data/"), "the prefix is not an absolute path"},
@@ -71,6 +73,36 @@ TEST(Manifest, WhatCannotBeOneIsRefused) {
         EXPECT_TRUE(to_string(read.error())
                         .starts_with("/e/containerize.json: this version cannot read the manifest"));
     }
+}
+
+TEST(Manifest, OnlyInstallationsOfNewerVersionsAreRefused) {
+    auto manifest = example();
+    for (const auto* version : {this_version, "0.1.0", "", "x"}) {
+        manifest.programs_version = version;
+        EXPECT_TRUE(check_not_newer(manifest, "/e")) << version;
+    }
+    manifest.programs_version = "1000.0.0";
+    const auto refused = check_not_newer(manifest, "/e");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().fault, Fault::input);
+    EXPECT_EQ(to_string(refused.error()),
+              "/e: only a newer containerize can change this installation: it was made or upgraded by "
+              "containerize 1000.0.0, and this is version " +
+                  std::string(this_version) + "\nUse containerize 1000.0.0 or newer.");
+    auto root = nlohmann::json::parse(to_text(manifest));
+    root["format"] = manifest_format + 1;
+    const auto read = parse_manifest(root.dump(), "/e/containerize.json");
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().fault, Fault::input);
+    EXPECT_TRUE(to_string(read.error())
+                    .starts_with("/e/containerize.json: only a newer containerize can use this installation: "
+                                 "it was made or upgraded by containerize 1000.0.0, "));
+}
+
+TEST(Manifest, OfVersionsThatDidNotRecordTheirProgramsTheStatesVersionCounts) {
+    auto root = nlohmann::json::parse(to_text(example()));
+    root.erase("programs_version");
+    EXPECT_EQ(test::good(parse_manifest(root.dump(), "m")).programs_version, "1.2.3");
 }
 
 TEST(Manifest, WhatItSaysOfItsBuildHasTheShapeThatIsRead) {

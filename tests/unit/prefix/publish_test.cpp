@@ -1,5 +1,7 @@
 #include "../good.h"
 #include "../temporary.h"
+#include "core/version.h"
+#include "launch/session_format.h"
 #include "prefix/publish.h"
 #include "prefix/states.h"
 
@@ -35,7 +37,7 @@ protected:
         for (const auto& path : paths)
             for (const auto& command : commands)
                 put(assembly / path / command, mark);
-        put(assembly / "libexec/containerize-session", mark);
+        put(assembly / launch::session_program_file(), mark);
         manifest.state = *next_state(prefix_);
         put(assembly / state_directory(manifest.state) / "inputs" / (mark + ".txt"), mark);
         put(assembly / state_directory(manifest.state) / "packages.txt", mark);
@@ -51,6 +53,8 @@ protected:
                         .staging = directory_ / "staging"},
                        *cleanup);
     }
+
+    static std::string session_program() { return fs::path(launch::session_program_file()).filename(); }
 
     static void put(const fs::path& file, const std::string& content) {
         fs::create_directories(file.parent_path());
@@ -249,14 +253,27 @@ TEST_F(Publish, WrapperPathsComeAndGo) {
     EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
 }
 
+TEST_F(Publish, AnOlderSessionProgramStaysUntilTheNextChange) {
+    ASSERT_TRUE(build("one", {"a"}));
+    auto old = *manifest::read_manifest(prefix_);
+    EXPECT_EQ(old.programs_version, this_version);
+    old.programs_version = "0.1.0";
+    put(prefix_ / launch::manifest_name, to_text(old));
+    put(prefix_ / "libexec/containerize-session", "old");
+    ASSERT_TRUE(build("two", {"a"}));
+    EXPECT_EQ(names(prefix_ / "libexec"), "containerize-session " + session_program());
+    ASSERT_TRUE(build("three", {"a"}));
+    EXPECT_EQ(names(prefix_ / "libexec"), session_program());
+}
+
 TEST_F(Publish, FilesOfOursInDirectoriesOfWrappersStay) {
     const std::vector<std::string> all = {"bin", "libexec", "share"};
     ASSERT_TRUE(build("one", {"a"}, true, all));
     ASSERT_TRUE(build("two", {"a"}, true, all));
-    EXPECT_EQ(names(prefix_ / "libexec"), "a containerize-session");
+    EXPECT_EQ(names(prefix_ / "libexec"), "a " + session_program());
     EXPECT_EQ(names(prefix_ / "share"), "a inputs packages.txt");
     ASSERT_TRUE(build("three", {"a"}));
-    EXPECT_EQ(names(prefix_ / "libexec"), "containerize-session");
+    EXPECT_EQ(names(prefix_ / "libexec"), session_program());
     EXPECT_EQ(names(prefix_ / "share"), "inputs packages.txt");
 }
 
