@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/configured.h"
 #include "diagnosis/diagnosis.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ struct DoctorArguments {
 };
 
 Result<int> run_doctor(const DoctorArguments& arguments) {
-    const auto findings = diagnosis::diagnose(arguments.prefix);
+    const auto configured = TRY(Configured::read());
+    const auto findings = diagnosis::diagnose(arguments.prefix, configured.text(config::Key::python, {}));
     const bool usable = std::ranges::none_of(
         findings, [](const Finding& finding) { return finding.verdict == Finding::Verdict::missing; });
     if (arguments.as_json) {
