@@ -89,7 +89,7 @@ TEST_F(InputsTest, OfACondaEnvironment) {
     EXPECT_EQ(inputs.kept[1].content, "iniconfig\n");
     ASSERT_TRUE(inputs.conda);
     EXPECT_EQ(texts_of(inputs.conda->pip), (Texts{"six", "-r " + at("more.txt")}));
-    EXPECT_TRUE(inputs.interpreter.executable.empty()) << "it brings its own";
+    EXPECT_FALSE(inputs.python.interpreter) << "it brings its own";
 }
 
 TEST_F(InputsTest, OfALock) {
@@ -174,24 +174,15 @@ TEST_F(InputsTest, OfRequirementsForCondasPython) {
         const auto inputs = good(check_inputs(options_));
         EXPECT_FALSE(inputs.requirements);
         ASSERT_EQ(inputs.conda->dependencies.size(), 2U);
-        EXPECT_EQ(inputs.conda->dependencies[0].spec.to_string(), "python=3.12");
+        EXPECT_EQ(inputs.conda->dependencies[0].spec.to_string(), "python =3.12");
         EXPECT_EQ(inputs.conda->dependencies[1].spec.to_string(), "pip");
         ASSERT_EQ(inputs.more_requirements.size(), 1U);
         EXPECT_EQ(inputs.more_requirements[0].file, at("requirements.txt"));
-        EXPECT_EQ(inputs.more_requirements[0].read.lines.size(), 2U);
+        EXPECT_EQ(inputs.more_requirements[0].read.files.size(), 2U);
         EXPECT_EQ(inputs.files, (std::vector<fs::path>{at("requirements.txt"), at("more.txt")}));
         EXPECT_EQ(texts_of(inputs.conda_config.channels), Texts{"of-site"});
         EXPECT_EQ(inputs.mode, "conda");
     }
-}
-
-TEST_F(InputsTest, OtherPythonsOfABaseAreLookedUpInside) {
-    options_.spec = at("requirements.txt");
-    options_.python = "3.99";
-    options_.settings.base.reference = "docker://debian:13";
-    const auto inputs = good(check_inputs(options_));
-    EXPECT_TRUE(inputs.requirements);
-    EXPECT_FALSE(inputs.conda);
 }
 
 TEST_F(InputsTest, AConfiguredPythonIsNotForCondaEnvironments) {

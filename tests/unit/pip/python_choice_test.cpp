@@ -14,7 +14,7 @@ namespace {
 using test::fake_python;
 using test::TemporaryDirectory;
 
-struct Case {
+struct Expected {
     std::string there; ///< "NAME VERSION HAS" of the host's programs; empty: none
     std::string wanted;
     bool of_host;
@@ -25,7 +25,7 @@ struct Case {
 
 TEST(PythonChoice, IsTheHostsWhereItFitsElseCondas) {
     const std::string all = "1 1 1", bare = "1 0 0", no_venv = "0 1 1";
-    const Case cases[] = {
+    const Expected cases[] = {
         // what is on PATH, --python, result
         {"python3 3.11.2 " + all, "", true, "", "python3 on PATH"},
         {"python3 3.8.0 " + all, "", true, "", "python3 on PATH"},
@@ -36,10 +36,11 @@ TEST(PythonChoice, IsTheHostsWhereItFitsElseCondas) {
         {"", "3.12", false, "3.12", "python3.12 is not on PATH"},
         {"python3 3.11.2 " + all, "3.12", false, "3.12", "python3.12 is not on PATH"},
         {"python3 3.12.4 " + all, "3.12.4", false, "3.12.4", "python3.12.4 is not on PATH"},
-        {"python3.12 3.11.2 " + all, "3.12", false, "3.12", "BIN/python3.12: this Python is 3.11.2, not 3.12"},
-        {"python3 3.6.8 " + all, "", false, "",
+        {"python3.12 3.11.2 " + all, "3.12", false, "3.12",
+         "BIN/python3.12: this Python is 3.11.2, not 3.12"},
+        {"python3 3.6.8 " + all, "", false, "", "BIN/python3: this Python is too old: its version is 3.6.8"},
+        {"python3 3.6.8 " + all, "3", false, "3",
          "BIN/python3: this Python is too old: its version is 3.6.8"},
-        {"python3 3.6.8 " + all, "3", false, "3", "BIN/python3: this Python is too old: its version is 3.6.8"},
         {"python3 3.11.2 " + no_venv, "", false, "", "/real/python: this Python has no venv module"},
         {"python3 3.11.2 " + bare, "", false, "",
          "/real/python: this Python cannot create an environment with pip: it has neither ensurepip nor pip, "
@@ -61,8 +62,8 @@ TEST(PythonChoice, IsTheHostsWhereItFitsElseCondas) {
             fake_python(directory, "bin/" + one.there.substr(0, first),
                         one.there.substr(first + 1, second - first - 1), one.there.substr(second + 1));
         }
-        const auto uv = one.uv ? std::optional<std::filesystem::path>("/usr/bin/uv") : std::nullopt;
-        const auto choice = choose_python(filled(one.wanted), uv, {{"PATH", bin}});
+        const auto path_of_uv = one.uv ? std::optional<std::filesystem::path>("/usr/bin/uv") : std::nullopt;
+        const auto choice = choose_python(filled(one.wanted), path_of_uv, {{"PATH", bin}});
         ASSERT_TRUE(choice) << to_string(choice.error());
         EXPECT_EQ(choice->interpreter.has_value(), one.of_host);
         EXPECT_EQ(choice->version, one.version);
@@ -107,7 +108,8 @@ TEST(PythonChoice, OnlyTheDistributionsOwnIsExpectedOnOtherNodes) {
     EXPECT_EQ(warning_about(*own), "");
     auto other = *own;
     other.executable = "/opt/python/bin/python3.12";
-    EXPECT_TRUE(warning_about(other).contains("needs /opt/python/bin/python3.12, which is not")) << warning_about(other);
+    EXPECT_TRUE(warning_about(other).contains("needs /opt/python/bin/python3.12, which is not"))
+        << warning_about(other);
 }
 
 } // namespace
