@@ -76,6 +76,11 @@ Status choose_values(const BuildArguments& arguments, const Configured& configur
     options.settings.base.reference = configured.text(Key::base, arguments.base);
     if (options.settings.base.reference == "auto" && inputs::host_serves())
         options.settings.base.reference = "host";
+    // A base has its own Python, which a site or user may not have meant.
+    options.python = options.settings.base.reference == "host"
+                         ? configured.text(Key::python, arguments.python)
+                         : arguments.python;
+    options.python_typed = !arguments.python.empty();
     options.auto_base = configured.text(Key::auto_base, {});
     options.bases = configured.bases();
     if (options.bases) options.bases->offline = arguments.offline;
@@ -130,7 +135,6 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     const auto configured = TRY(Configured::read());
     options.prefix = with_home(arguments.prefix);
     options.spec = arguments.spec;
-    options.python = arguments.python;
     options.uv = arguments.uv;
     options.bundle_python = arguments.bundle_python;
     options.system_site_packages = arguments.system_site_packages;

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/configured.h"
 #include "cli/exec.h"
 #include "cli/installation.h"
 #include "diagnosis/diagnosis.h"
@@ -24,7 +25,8 @@ struct DoctorArguments {
 };
 
 Result<int> run_doctor(const DoctorArguments& arguments) {
-    auto findings = diagnosis::diagnose(arguments.prefix);
+    const auto configured = TRY(Configured::read());
+    auto findings = diagnosis::diagnose(arguments.prefix, configured.text(config::Key::python, {}));
     // A prefix may be that of a new installation, and there need not be an active one.
     if (const auto installation = find_installation(arguments.prefix))
         findings.push_back(

@@ -105,10 +105,13 @@ void print(const json& about) {
     print_programs(about.at("programs"));
     fmt::print("Base          {}\n", text(about, "base"));
     fmt::print("Engine        {}\n", text(about, "engine"));
-    if (build.contains("python"))
-        fmt::print("Python        {} from {}{}\n", text(build["python"], "version"),
-                   text(build["python"], "executable"),
-                   build["python"].value("bundled", false) ? ", bundled" : "");
+    if (build.contains("python")) {
+        const auto& python = build["python"];
+        fmt::print("Python        {} from {}{}\n", text(python, "version"),
+                   python.contains("channel") ? "conda: " + text(python, "channel")
+                                              : text(python, "executable"),
+                   python.value("bundled", false) ? ", bundled" : "");
+    }
     fmt::print("Image         {}, {}, {}, sha256 {}\n", text(image, "file"),
                human_bytes(image.at("bytes").get<std::uint64_t>()),
                counted(build.value("files", 0ULL), "file"), text(image, "sha256"));

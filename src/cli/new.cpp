@@ -25,6 +25,7 @@ constexpr const char* new_examples = R"(Examples:
   containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for GPU nodes, built on a node without GPU
   containerize new --prefix ~/envs/ml requirements.txt
   containerize new --prefix /scratch/me/ml --python 3.11 requirements.txt
+  containerize new --prefix ml --python conda requirements.txt     # needs no Python of the host
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
   containerize new --prefix ml --force requirements.txt      # replace what is there
 
@@ -109,9 +110,7 @@ void add_new(CLI::App& app, Call& call) {
     command->add_flag("--json", arguments->json, json_description)->needs(dry_run);
     add_content_options(*command, *arguments);
     command->option_defaults()->group("Python");
-    command->add_option("--python", arguments->python, "Python interpreter: a path or a version")
-        ->type_name("PATH|X.Y")
-        ->default_str("python3 on PATH");
+    add_configured(*command, config::Key::python, arguments->python)->type_name("PYTHON");
     command->add_flag("--bundle-python", arguments->bundle_python,
                       "Copy the interpreter and its standard library into the image");
     command->add_flag("--system-site-packages", arguments->system_site_packages,

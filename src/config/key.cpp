@@ -8,6 +8,7 @@
 #include "manifest/bind.h"
 #include "manifest/launch_settings.h"
 #include "pip/installer.h"
+#include "pip/python_choice.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -206,6 +207,16 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .check = check_number,
          .otherwise = "no limit",
          .description = "Upper limit for the number of workers, even if more are requested"},
+        {.key = Key::python,
+         .name = "python",
+         .kind = Kind::text,
+         .check = check_by<pip::check_default_python>,
+         .otherwise = "`python3` on `PATH`, else conda's",
+         .option = "--python",
+         .choices = "conda,...",
+         .description =
+             "Python of pip environments: a version (`3.12`), a path, or `conda` or `conda:3.12` for "
+             "conda's. The setting of a configuration applies only without a base image"},
         {.key = Key::installer,
          .name = "installer",
          .kind = Kind::text,

@@ -28,6 +28,7 @@ enum class Key {
     block_size,
     jobs,
     max_jobs,
+    python,
     installer,
     wrapper_paths,
     binds,
@@ -39,7 +40,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 25;
+inline constexpr std::size_t number_of_keys = 26;
 
 enum class Kind {
     text,

@@ -12,7 +12,7 @@
 #include "launch/namespace.h"
 #include "launch/session_state.h"
 #include "manifest/manifest.h"
-#include "pip/interpreter.h"
+#include "pip/python_choice.h"
 #include "prefix/programs.h"
 #include "util/process.h"
 #include "util/progress.h"
@@ -200,21 +200,26 @@ Finding resources() {
                                  human_bytes(available.memory), default_jobs(available))};
 }
 
-Finding python() {
-    auto interpreter = pip::choose_interpreter({}, current_environment());
-    if (!interpreter)
+/// The Python that a requirements file gets.
+Finding python(const std::string& wanted) {
+    const auto environment = current_environment();
+    const auto choice = pip::choose_python(wanted, find_program("uv", search_path(environment)), environment);
+    if (!choice)
         return {.name = "python",
                 .verdict = Verdict::note,
-                .found = to_string(interpreter.error()).substr(0, to_string(interpreter.error()).find('\n')),
-                .advice = interpreter.error().hint};
-    Finding finding{.name = "python",
-                    .found = interpreter->version + " at " + interpreter->executable.string()};
-    if (!interpreter->has_venv || (!interpreter->has_ensurepip && !interpreter->has_pip)) {
-        finding.verdict = Verdict::note;
-        finding.advice = "It has no venv or pip (Debian: python3-venv). Builds need another interpreter, "
-                         "given by --python.";
-    }
-    return finding;
+                .found = to_string(choice.error()).substr(0, to_string(choice.error()).find('\n')),
+                .advice = choice.error().hint};
+    if (!choice->interpreter)
+        return {.name = "python",
+                .found = (choice->version.empty() ? "" : choice->version + " ") + "from conda (" +
+                         choice->reason + ")"};
+    const auto& interpreter = *choice->interpreter;
+    auto advice = pip::warning_about(interpreter);
+    return {.name = "python",
+            .verdict = advice.empty() ? Verdict::ok : Verdict::note,
+            .found = fmt::format("{} from {} ({})", interpreter.version, interpreter.executable.string(),
+                                 choice->reason),
+            .advice = std::move(advice)};
 }
 
 /// Tries to create files in the nearest existing directory.
@@ -268,7 +273,7 @@ Finding program(const char* name, const char* use) {
 
 } // namespace
 
-std::vector<Finding> diagnose(const fs::path& prefix) {
+std::vector<Finding> diagnose(const fs::path& prefix, const std::string& default_python) {
     std::vector<Finding> findings = {
         kernel(),
         user_namespaces(),
@@ -277,7 +282,7 @@ std::vector<Finding> diagnose(const fs::path& prefix) {
         staging(),
         updates(),
         resources(),
-        python(),
+        python(default_python),
         program("pip", "Not needed. Every environment gets its own."),
         program("uv", "Not needed. Without it, pip installs packages."),
         program("git", "Needed only for requirements that name a git repository."),

@@ -19,8 +19,9 @@ struct Finding {
     std::string advice = {}; ///< what to do; empty if nothing needs to be done
 };
 
-/// If `prefix` is not empty, also checks whether an installation can be made there.
-std::vector<Finding> diagnose(const std::filesystem::path& prefix);
+/// If `prefix` is not empty, also checks whether an installation can be made there. `default_python` is that
+/// of the configuration, or empty.
+std::vector<Finding> diagnose(const std::filesystem::path& prefix, const std::string& default_python);
 
 /// Compares the programs of the installation at `prefix` with those in `libexec`.
 Finding diagnose_programs(const std::filesystem::path& prefix, const std::filesystem::path& libexec);

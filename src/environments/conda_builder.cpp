@@ -3,6 +3,7 @@
 #include "conda/virtual_packages.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "environments/activation.h"
 #include "environments/byte_code.h"
 #include "environments/conda_contents.h"
@@ -42,12 +43,18 @@ public:
     }
 
     Status solve() override {
-        plan_ = TRY(plan_conda(context_.options, context_.inputs));
+        if (const auto& reason = context_.inputs.python.reason; !reason.empty())
+            log::info("Python comes from conda (" + reason + ").");
+        auto plan = plan_conda(context_.options, context_.inputs);
+        if (!plan) return fail(with_reason(std::move(plan.error())));
+        plan_ = std::move(*plan);
         return {};
     }
 
     Status fetch() override {
-        packages_ = TRY(fetch_packages(context_, plan_));
+        auto packages = fetch_packages(context_, plan_);
+        if (!packages) return fail(with_reason(std::move(packages.error())));
+        packages_ = std::move(*packages);
         return {};
     }
 
@@ -85,6 +92,7 @@ public:
 
     Result<std::string> packages() override {
         contents_ = TRY(read_contents(context_.root(), python_name()));
+        record_contents(contents_, python_name(), context_);
         return package_list(contents_);
     }
 
@@ -114,6 +122,15 @@ private:
         auto options = context_.writer_options();
         options.source_date_epoch = epoch_;
         return options;
+    }
+
+    /// Adds to an error about conda packages why a requirements file needs them.
+    [[nodiscard]] Error with_reason(Error error) const {
+        const auto& reason = context_.inputs.python.reason;
+        if (reason.empty() || interrupted()) return error;
+        error.hint += (error.hint.empty() ? "" : "\n") + ("Python would come from conda (" + reason) +
+                      "). To use one of the host, give --python its path.";
+        return error;
     }
 
     Status link_into_image() {
@@ -153,12 +170,7 @@ private:
         std::error_code failed;
         has_python_ = !linked_.python_version.empty() &&
                       fs::exists(fs::symlink_status(context_.root() / "bin/python", failed));
-        if (has_python_)
-            context_.record["python"] = {{"version", linked_.python_version},
-                                         {"executable", context_.python().string()},
-                                         {"bundled", true}};
         context_.record["installer"] = "conda";
-        context_.record["conda_packages"] = linked_.records.size();
         return {};
     }
 

@@ -1,5 +1,6 @@
 #include "environments/conda_contents.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -21,6 +22,23 @@ Result<CondaContents> read_contents(const fs::path& root, const std::string& pyt
         list.push_back(std::move(one));
     }
     return contents;
+}
+
+void record_contents(const CondaContents& contents, const std::string& python_name, BuildContext& context) {
+    context.record["conda_packages"] = contents.packages.size();
+    context.record.erase("python");
+    for (const auto& package : contents.packages)
+        if (package.record.name == "python" && !python_name.empty())
+            context.record["python"] = {{"version", package.record.version},
+                                        {"executable", context.python().string()},
+                                        {"channel", package.record.channel},
+                                        {"bundled", true}};
+}
+
+bool only_python_is_requested(const CondaContents& contents) {
+    return std::ranges::all_of(contents.packages, [](const conda::InstalledPackage& package) {
+        return package.requested.empty() || package.record.name == "python" || package.record.name == "pip";
+    });
 }
 
 std::string pip_list(const std::vector<pip::Distribution>& distributions) {

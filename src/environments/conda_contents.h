@@ -3,6 +3,7 @@
 
 #include "conda/installed.h"
 #include "core/error.h"
+#include "environments/environment_builder.h"
 #include "pip/distributions.h"
 
 #include <filesystem>
@@ -19,6 +20,12 @@ struct CondaContents {
 
 /// Reads the environment at `root`. `python_name` ("python3.11") is empty without Python.
 Result<CondaContents> read_contents(const std::filesystem::path& root, const std::string& python_name);
+
+/// Notes in BuildContext::record, for `inspect`, how many packages are conda's, and which Python is there.
+void record_contents(const CondaContents& contents, const std::string& python_name, BuildContext& context);
+
+/// Whether conda was asked for nothing but Python and pip. Then the environment serves pip packages.
+bool only_python_is_requested(const CondaContents& contents);
 
 /// "name==version" per line, as pip has it.
 std::string pip_list(const std::vector<pip::Distribution>& distributions);

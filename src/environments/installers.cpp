@@ -4,6 +4,7 @@
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/text.h"
+#include "core/url.h"
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
 #include "pip/distributions.h"
@@ -59,6 +60,15 @@ bool missing_in(const Packages& packages, const pip::NamedVersion& wanted) {
     const auto found = packages.find(pip::normalised_name(wanted.name));
     if (found == packages.end()) return true;
     return !wanted.version.empty() && !found->second.contains(pip::normalised_version(wanted.version));
+}
+
+void note_editable(const spec::Requirements& requirements) {
+    for (const auto& editable : requirements.editable) {
+        const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
+        if (is_cloned) continue; // cloned into the environment
+        log::info("Note: '" + editable +
+                  "' is installed as editable, so it stays in its directory, outside the image.");
+    }
 }
 
 } // namespace
@@ -254,6 +264,7 @@ Status Installers::install(const RequirementsToInstall& requirements, Stage& sta
             remember_variable(name, value);
     }
     TRY(choose(requirements.read));
+    note_editable(requirements.read);
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
     std::error_code ignored;

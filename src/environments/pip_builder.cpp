@@ -1,14 +1,16 @@
 // Creates a venv and installs a requirements file into it with pip or uv.
 #include "core/entries.h"
 #include "core/filesystem.h"
-#include "core/url.h"
 #include "environments/byte_code.h"
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
 #include "environments/pip_part.h"
 #include "pip/bundle.h"
+#include "pip/python_choice.h"
 #include "pip/venv.h"
 #include "util/log.h"
+
+#include <utility>
 
 namespace containerize::environments {
 
@@ -31,7 +33,8 @@ public:
         Stage stage("Creating the environment");
         TRY(make_directories(tree_, "cannot create a staging directory"));
         TRY(context_.space.bind(tree_, context_.prefix, context_.prefix));
-        pip::Interpreter interpreter = TRY(choose_interpreter());
+        const auto python = TRY(choose_python());
+        pip::Interpreter interpreter = *python.interpreter;
         library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
         const bool bundle = context_.options.bundle_python;
@@ -51,17 +54,15 @@ public:
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
-        stage.finish("Python " + interpreter.version + (bundle ? ", bundled," : "") + " from " + original);
+        stage.finish("Python " + interpreter.version + (bundle ? ", bundled," : "") + " from " + original +
+                     " (" + python.reason + ")");
+        if (context_.inputs.settings.base.is_host() && !bundle)
+            if (const auto warning = pip::warning_about(*python.interpreter); !warning.empty())
+                log::warn(warning);
         return {};
     }
 
     Status install() override {
-        for (const auto& editable : context_.inputs.requirements->editable) {
-            const bool is_cloned = is_url(editable) && !editable.starts_with("file:");
-            if (is_cloned) continue; // cloned into the environment
-            log::info("Note: '" + editable +
-                      "' is installed as editable, so it stays in its directory, outside the image.");
-        }
         TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
         Installers installers(context_);
@@ -96,12 +97,12 @@ public:
 
 private:
     /// A host interpreter was checked with the inputs; one in a base can only be checked inside it.
-    [[nodiscard]] Result<pip::Interpreter> choose_interpreter() const {
-        if (context_.inputs.settings.base.is_host()) return context_.inputs.interpreter;
+    [[nodiscard]] Result<pip::PythonChoice> choose_python() const {
+        if (context_.inputs.settings.base.is_host()) return context_.inputs.python;
         auto interpreter =
             TRY(pip::choose_interpreter_inside(context_.options.python, context_.environment, context_.join));
         TRY(pip::check_venv(interpreter, context_.inputs.uv));
-        return interpreter;
+        return pip::PythonChoice{.interpreter = std::move(interpreter), .reason = "of the base"};
     }
 
     std::string library_name_;

@@ -74,7 +74,9 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
     auto fixed = pip_list(locked_);
-    if (context_.options.conda.constraints) fixed += pip_list(contents.of_conda);
+    // In a venv, too, pip may replace itself and setuptools.
+    if (context_.options.conda.constraints && !only_python_is_requested(contents))
+        fixed += pip_list(contents.of_conda);
     if (!fixed.empty()) {
         constraints = context_.staging / "constraints.txt";
         TRY(write_file(constraints, fixed));

@@ -78,7 +78,7 @@ public:
     Result<std::string> packages() override {
         contents_ = TRY(read_contents(context_.root(), python_name_));
         if (!of_conda_) return pip_list(contents_.of_pip);
-        context_.record["conda_packages"] = contents_.packages.size();
+        record_contents(contents_, python_name_, context_);
         return package_list(contents_);
     }
 

@@ -65,7 +65,8 @@ struct BuildOptions {
     std::string auto_base;      ///< the base for "auto" if the host's C library is too old; empty: fail
     Result<base::Options> bases = base::Options(); ///< or why there are none: matters only with a base
     std::filesystem::path spec;
-    std::string python; ///< a path or a version; empty: choose one
+    std::string python;        ///< for pip environments, as for pip::choose_python(); empty: no wish
+    bool python_typed = false; ///< `python` is not from the configuration
     pip::Installer installer = pip::Installer::automatic;
     bool uv = false; ///< add uv to the environment and install the rest with it
     bool bundle_python = false;

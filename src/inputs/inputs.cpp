@@ -5,11 +5,11 @@
 #include "core/text.h"
 #include "inputs/secrets.h"
 #include "manifest/manifest.h"
-#include "pip/venv.h"
 #include "prefix/prefix.h"
 #include "prefix/wrappers.h"
 #include "spec/spec.h"
 
+#include <utility>
 #include <variant>
 
 #include <sys/stat.h>
@@ -100,6 +100,50 @@ Status check_isolation(const BuildOptions& options) {
                       "Choose an image with --base, such as docker://debian:13.");
 }
 
+/// Reads conda's configuration, and that of the site that goes with it.
+Status read_conda_config(const BuildOptions& options, Inputs& inputs) {
+    inputs.conda_config =
+        TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
+    auto& of_machine = inputs.conda_config.site_channels;
+    of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
+                      options.site.machine_channels.end());
+    return {};
+}
+
+/// A site's default channels yield to .condarc; forced ones do not.
+void add_channels(const SiteSettings& site, conda::Config& config) {
+    auto& channels = config.channels;
+    if (site.channels_forced || channels.empty()) channels = site.channels;
+    channels.insert(channels.begin(), site.first_channels.begin(), site.first_channels.end());
+    channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
+}
+
+/// Turns the inputs into those of a conda environment of Python and pip, to which the requirements are added.
+Status take_python_of_conda(const BuildOptions& options, Inputs& inputs) {
+    if (options.system_site_packages)
+        return fail_input("--system-site-packages needs a Python of the host or of a base",
+                          "Python would come from conda (" + inputs.python.reason + ")", {},
+                          "Leave it out, or give --python the path of an interpreter.");
+    TRY(read_conda_config(options, inputs));
+    add_channels(options.site, inputs.conda_config);
+    inputs.mode = "conda";
+    const auto& version = inputs.python.version;
+    auto& environment = inputs.conda.emplace();
+    for (const auto& text : {version.empty() ? "python" : "python=" + version, std::string("pip")})
+        environment.dependencies.push_back(
+            {.spec = TRY(conda::parse_match_spec(text)), .where = inputs.spec.string()});
+    inputs.more_requirements.push_back({.file = inputs.spec, .read = std::move(*inputs.requirements)});
+    inputs.requirements.reset();
+    return {};
+}
+
+Status choose_python(const BuildOptions& options, Inputs& inputs) {
+    // A base brings its own interpreters, which are looked up inside it.
+    if (options.settings.base.reference != "host" && !pip::is_of_conda(options.python)) return {};
+    inputs.python = TRY(pip::choose_python(options.python, inputs.uv, inputs.environment));
+    return inputs.python.interpreter ? Status() : take_python_of_conda(options, inputs);
+}
+
 Status choose_programs(const BuildOptions& options, Inputs& inputs) {
     TRY(check_isolation(options));
     if (options.bundle_python && options.settings.base.reference != "host")
@@ -107,14 +151,11 @@ Status choose_programs(const BuildOptions& options, Inputs& inputs) {
                           "the base has its own interpreter", options.settings.base.reference,
                           "Leave it out.");
     TRY(choose_uv(options, inputs));
-    // A base brings its own interpreters, which are looked up inside it.
-    if (!inputs.requirements || options.settings.base.reference != "host") return {};
-    inputs.interpreter = TRY(pip::choose_interpreter(options.python, inputs.environment));
-    return pip::check_venv(inputs.interpreter, inputs.uv);
+    return inputs.requirements ? choose_python(options, inputs) : Status();
 }
 
 Status refuse_pip_options(const BuildOptions& options, const std::string& file) {
-    if (options.python.empty() && !options.bundle_python) return {};
+    if (!options.python_typed && !options.bundle_python) return {};
     return fail_input(options.bundle_python ? "--bundle-python is only for pip requirements"
                                             : "--python is only for pip requirements",
                       "a conda environment has its own Python", file,
@@ -183,14 +224,6 @@ Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
-/// A site's default channels yield to .condarc; forced ones do not.
-void add_channels(const SiteSettings& site, conda::Config& config) {
-    auto& channels = config.channels;
-    if (site.channels_forced || channels.empty()) channels = site.channels;
-    channels.insert(channels.begin(), site.first_channels.begin(), site.first_channels.end());
-    channels.insert(channels.end(), site.last_channels.begin(), site.last_channels.end());
-}
-
 spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
     return {.subdir = conda::this_subdir(),
             .environment = options.conda.environment,
@@ -229,11 +262,7 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     inputs.mode = "conda";
     TRY(refuse_pip_options(options, inputs.spec.string()));
     inputs.files = {inputs.spec};
-    inputs.conda_config =
-        TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
-    auto& of_machine = inputs.conda_config.site_channels;
-    of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
-                      options.site.machine_channels.end());
+    TRY(read_conda_config(options, inputs));
     if (const auto* read = std::get_if<spec::EnvironmentReader>(&format.reader)) {
         inputs.conda = TRY((*read)(inputs.spec));
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);

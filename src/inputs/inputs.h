@@ -5,7 +5,7 @@
 #include "inputs/build_options.h"
 #include "inputs/tykky_installation.h"
 #include "manifest/manifest.h"
-#include "pip/interpreter.h"
+#include "pip/python_choice.h"
 #include "prefix/records.h"
 #include "spec/conda_environment.h"
 #include "spec/requirements.h"
@@ -30,13 +30,14 @@ struct Inputs {
     std::filesystem::path spec;              ///< likewise; empty for an update without a file
     std::filesystem::path working_directory; ///< the user's; pip resolves local paths against it
     // One of these is what `spec` describes.
-    std::optional<spec::Requirements> requirements;  ///< for pip alone
-    std::optional<spec::CondaEnvironment> conda;     ///< an environment that must be solved
-    std::optional<spec::LockedEnvironment> locked;   ///< a lock, which is not solved
-    std::vector<RequirementsFile> more_requirements; ///< -r, in addition to a lock or in an update
+    std::optional<spec::Requirements> requirements; ///< for pip alone, with a Python of the host or base
+    std::optional<spec::CondaEnvironment> conda;    ///< an environment that must be solved
+    std::optional<spec::LockedEnvironment> locked;  ///< a lock, which is not solved
+    /// -r, in addition to a lock or in an update; or `spec`, if `conda` is Python for it
+    std::vector<RequirementsFile> more_requirements;
     conda::Config conda_config;
-    Environment environment; ///< the user's, without variables that would misdirect Python
-    pip::Interpreter interpreter;
+    Environment environment;  ///< the user's, without variables that would misdirect Python
+    pip::PythonChoice python; ///< for requirements; with a base, made by the builder unless it is conda's
     std::optional<std::filesystem::path> uv;
     std::vector<std::string> wrapper_paths;          ///< relative to the prefix, starting with "bin"
     std::vector<std::string> optional_wrapper_paths; ///< the subset that may be missing without an error

@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int oldest_minor = 8;
-
 // Asks the interpreter itself: a file on PATH may be a shim, a link or a venv's. One answer per line.
 constexpr const char* questions = R"py(
 import importlib.util, os, sys, sysconfig
@@ -30,11 +28,6 @@ print(has("ensurepip"))
 print(has("pip"))
 )py";
 
-bool is_version(const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos &&
-           std::isdigit(static_cast<unsigned char>(text.front())) != 0;
-}
-
 Result<fs::path> find(const std::string& wanted, const Environment& environment) {
     if (!wanted.empty() && !is_version(wanted)) {
         std::error_code failed;
@@ -47,7 +40,7 @@ Result<fs::path> find(const std::string& wanted, const Environment& environment)
                               "Choose an interpreter outside of installations with --python.");
         return path;
     }
-    const std::string name = "python" + (wanted.empty() ? "3" : wanted);
+    const std::string name = name_on_path(wanted);
     const auto found = find_program(name, search_path(environment), [](const fs::path& one) {
         return manifest::installation_of_program(one).empty();
     });
@@ -88,6 +81,16 @@ Result<Interpreter> examine(const std::string& path, const std::string& wanted,
 
 } // namespace
 
+bool is_version(const std::string& text) {
+    const auto is_digit = [](char one) { return std::isdigit(static_cast<unsigned char>(one)) != 0; };
+    return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos &&
+           is_digit(text.front()) && is_digit(text.back()) && text.find("..") == std::string::npos;
+}
+
+std::string name_on_path(const std::string& wanted) {
+    return "python" + (wanted.empty() ? "3" : wanted);
+}
+
 Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
     auto path = TRY(find(wanted, environment));
     return examine(path.string(), wanted, environment, {});
@@ -96,16 +99,17 @@ Result<Interpreter> choose_interpreter(const std::string& wanted, const Environm
 Result<Interpreter> choose_interpreter_inside(const std::string& wanted, const Environment& environment,
                                               const std::function<int()>& in_child) {
     if (wanted.find('/') != std::string::npos) return examine(wanted, wanted, environment, in_child);
-    const std::string name = "python" + (wanted.empty() ? "3" : wanted);
+    const std::string name = name_on_path(wanted);
     auto found = TRY(capture({.argv = {"/bin/sh", "-c", "command -v " + name},
                               .environment = environment,
                               .working_directory = "/",
                               .in_child = in_child}));
     const std::string path = found.output.substr(0, found.output.find('\n'));
     if (!found.ok() || !path.starts_with('/'))
-        return fail_input("the base has no " + name, {}, {},
-                          "Use a base with an interpreter, such as docker://python:3.12-slim, or a conda "
-                          "environment, which has its own.");
+        return fail_input(
+            "the base has no " + name, {}, {},
+            "Use a base with an interpreter, such as docker://python:3.12-slim, or take conda's "
+            "with --python conda.");
     return examine(path, wanted, environment, in_child);
 }
 

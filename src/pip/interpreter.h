@@ -22,6 +22,15 @@ struct Interpreter {
     bool has_pip = false;
 };
 
+/// Of Python 3; an older one cannot be used.
+inline constexpr int oldest_minor = 8;
+
+/// Whether `text` is a version, such as "3", "3.11" or "3.11.2".
+bool is_version(const std::string& text);
+
+/// The program that has the version `wanted`: "python3.11", or "python3" if it is empty.
+std::string name_on_path(const std::string& wanted);
+
 /// `wanted` is a path, a version ("3.11") to find on PATH, or empty for python3 on PATH. Skips wrappers of
 /// installations, on which the new environment would depend forever. `environment` is that of the
 /// interpreter.

@@ -223,7 +223,7 @@ def test_children_may_be_ignored(user, tool, work, where):
 
 def test_wrapper_on_path_is_not_taken_for_an_interpreter(user, tool, work, spec, env):
     # A wrapper would name the same interpreter as the host does, so whether it was run shows only where there is no other.
-    done = new(user, tool, work / "env", spec, check=False, env={"PATH": f"{env}/bin"})
+    done = new(user, tool, work / "env", spec, "--system-site-packages", check=False, env={"PATH": f"{env}/bin"})
     assert done.returncode == 2 and "python3 is not on PATH" in done.stderr
     new(user, tool, work / "env", spec, env={"PATH": f"{env}/bin:/usr/bin:/bin"})
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
@@ -494,7 +494,7 @@ BAD = [
     ([], "numpy\n\n-r missing.txt\n", "missing.txt', which is included here: No such file or directory"),
     ([], "numpy\n./nowhere\n", "requirements.txt:2: there is no file or directory './nowhere'"),
     ([], "numpy=1.26\n", "requirements.txt:1: invalid requirement: 'numpy=1.26'"),
-    (["--python", "9.9"], "six\n", "python9.9 is not on PATH"),
+    (["--python", "9.9", "--system-site-packages"], "six\n", "python9.9 is not on PATH"),
     (["--python", "/etc/passwd"], "six\n", "this is not a Python that can be run"),
     (["--python", "/bin/true"], "six\n", "this is not a working Python 3"),
     (["--base", "frob"], "six\n", "invalid base image: 'frob'"),

@@ -88,7 +88,7 @@ def test_the_other_kind_is_told(call, user, work, spec):
     done = call("pip-containerize", "new", spec(["where"]), "--prefix", work / "env", check=False)
     assert done.returncode == 1 and "does not accept a conda environment file" in done.stdout and "conda-containerize" in done.stdout
     assert not (work / "env").exists()
-    for version, message in (("3.99", "python3.99 is not on PATH"), ("/nonexistent", "this is not a Python that can be run")):
+    for version, message in (("3.7", "Python 3.7 is too old"), ("/nonexistent", "this is not a Python that can be run")):
         done = call("pip-containerize", "new", "--pyver", version, req, "--prefix", work / "env", check=False)
         assert done.returncode == 1 and message in done.stdout and "--pyver" in done.stdout and "--python" not in done.stdout
         assert "`containerize new` has that option" not in done.stdout

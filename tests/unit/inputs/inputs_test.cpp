@@ -72,7 +72,7 @@ TEST_F(InputsTest, OfARequirementsFile) {
     EXPECT_TRUE(inputs.requirements);
     EXPECT_EQ(inputs.mode, "venv");
     EXPECT_EQ(inputs.files, (std::vector<fs::path>{at("requirements.txt"), at("more.txt"), at("script.sh")}));
-    EXPECT_EQ(inputs.interpreter.major, 3);
+    EXPECT_EQ(inputs.python.interpreter->major, 3);
     EXPECT_EQ(inputs.working_directory, fs::current_path());
     EXPECT_FALSE(inputs.environment.contains("PIP_TARGET"));
     EXPECT_FALSE(inputs.environment.contains("UV_NO_VERIFY_HASHES"));
@@ -89,7 +89,7 @@ TEST_F(InputsTest, OfACondaEnvironment) {
     EXPECT_EQ(inputs.kept[1].content, "iniconfig\n");
     ASSERT_TRUE(inputs.conda);
     EXPECT_EQ(texts_of(inputs.conda->pip), (Texts{"six", "-r " + at("more.txt")}));
-    EXPECT_TRUE(inputs.interpreter.executable.empty()) << "it brings its own";
+    EXPECT_FALSE(inputs.python.interpreter) << "it brings its own";
 }
 
 TEST_F(InputsTest, OfALock) {
@@ -165,6 +165,31 @@ TEST_F(InputsTest, SourceDateEpochIsSecondsOrNothing) {
     }
 }
 
+TEST_F(InputsTest, OfRequirementsForCondasPython) {
+    options_.spec = at("requirements.txt");
+    options_.python = "conda:3.12";
+    options_.site.channels = {{.text = "of-site"}};
+    for (const char* base : {"host", "docker://debian:13"}) {
+        options_.settings.base.reference = base;
+        const auto inputs = good(check_inputs(options_));
+        EXPECT_FALSE(inputs.requirements);
+        ASSERT_EQ(inputs.conda->dependencies.size(), 2U);
+        EXPECT_EQ(inputs.conda->dependencies[0].spec.to_string(), "python =3.12");
+        EXPECT_EQ(inputs.conda->dependencies[1].spec.to_string(), "pip");
+        ASSERT_EQ(inputs.more_requirements.size(), 1U);
+        EXPECT_EQ(inputs.more_requirements[0].file, at("requirements.txt"));
+        EXPECT_EQ(inputs.more_requirements[0].read.files.size(), 2U);
+        EXPECT_EQ(inputs.files, (std::vector<fs::path>{at("requirements.txt"), at("more.txt")}));
+        EXPECT_EQ(texts_of(inputs.conda_config.channels), Texts{"of-site"});
+        EXPECT_EQ(inputs.mode, "conda");
+    }
+}
+
+TEST_F(InputsTest, AConfiguredPythonIsNotForCondaEnvironments) {
+    options_.spec = at("env.yml"); // `python` is set, but not typed
+    EXPECT_TRUE(good(check_inputs(options_)).conda);
+}
+
 TEST_F(InputsTest, OptionsThatDoNotFitAreRefused) {
     using Change = std::function<void(BuildOptions&)>;
     const auto script = at("script.sh"), in_prefix = at("env/there");
@@ -180,11 +205,13 @@ TEST_F(InputsTest, OptionsThatDoNotFitAreRefused) {
          "--environment is only for pixi lock files"},
         {"env.yml", [](auto& o) { o.conda.environment = "x"; }, "--environment is only for pixi lock files"},
         {"env.yml", [](auto& o) { o.conda.categories = {"dev"}; }, "--category is only for conda-lock files"},
-        {"env.yml", [](auto& o) { o.python = "3.11"; }, "--python is only for pip requirements"},
+        {"env.yml", [](auto& o) { o.python_typed = true; }, "--python is only for pip requirements"},
         {"env.yml", [](auto& o) { o.bundle_python = true; }, "--bundle-python is only for pip requirements"},
         {"env.yml", [&](auto& o) { o.conda.requirements = {at("software")}; },
          "cannot read the requirements"},
         {"env.yml", [](auto& o) { o.settings.base.isolate = true; }, "--isolate needs a base image"},
+        {"requirements.txt", [](auto& o) { o.python = "conda", o.system_site_packages = true; },
+         "--system-site-packages needs a Python of the host or of a base"},
         {"requirements.txt", [](auto& o) { o.settings.base.reference = "x", o.bundle_python = true; },
          "--bundle-python is only for interpreters of the host"},
         {"env.yml", [&](auto& o) { o.pre_install = at("missing"); },

@@ -1,6 +1,7 @@
 #include "../good.h"
 #include "../temporary.h"
 #include "core/filesystem.h"
+#include "fake_python.h"
 #include "launch/launch_plan.h"
 #include "pip/interpreter.h"
 #include "pip/venv.h"
@@ -12,18 +13,8 @@ namespace containerize::pip {
 
 namespace {
 
+using test::fake_python;
 using test::TemporaryDirectory;
-
-/// A program that answers like Python, with one word per line.
-fs::path fake_python(const TemporaryDirectory& directory, const std::string& name, const std::string& version,
-                     const std::string& has = "1 1 1") {
-    const auto minor = version.substr(2, version.rfind('.') - 2);
-    const auto program =
-        directory.write(name, "#!/bin/sh\nprintf '%s\\n' /real/python /real /real/lib/python " + version +
-                                  " " + version.substr(0, 1) + " " + minor + " " + has + "\n");
-    chmod(program.c_str(), 0755);
-    return program;
-}
 
 Environment with_path(const fs::path& directory) {
     return {{"PATH", directory.string() + ":/usr/bin:/bin"}};
