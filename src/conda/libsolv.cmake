@@ -12,6 +12,10 @@ else()
   set(libsolv_downloads ${PROJECT_BINARY_DIR}/downloads)
 endif()
 
+if(CMAKE_TOOLCHAIN_FILE)
+  set(libsolv_toolchain -DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE})
+endif()
+
 ExternalProject_Add(libsolv_build
   URL http://deb.debian.org/debian/pool/main/libs/libsolv/libsolv_0.7.23.orig.tar.gz
   URL_HASH SHA256=0286155964373c6cc3802d025750786c3ee79608d5cb884598e110e3918bb2fe
@@ -21,7 +25,7 @@ ExternalProject_Add(libsolv_build
   CMAKE_ARGS
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=${libsolv_prefix} -DLIB=lib -DCMAKE_INSTALL_LIBDIR=lib
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DCMAKE_C_FLAGS=-w
-    -DENABLE_CONDA=ON -DENABLE_STATIC=ON -DDISABLE_SHARED=ON
+    ${libsolv_toolchain} -DENABLE_CONDA=ON -DENABLE_STATIC=ON -DDISABLE_SHARED=ON
   BUILD_BYPRODUCTS ${libsolv_libraries}
   LOG_DOWNLOAD ON LOG_CONFIGURE ON LOG_BUILD ON LOG_INSTALL ON LOG_OUTPUT_ON_FAILURE ON)
 
