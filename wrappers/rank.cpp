@@ -1,6 +1,7 @@
 #include "rank.h"
 
 #include "cluster/rank.h"
+#include "core/cpus.h"
 #include "core/exit_code.h"
 #include "core/text.h"
 #include "core/variables.h"
@@ -15,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sched.h>
 #include <unistd.h>
 
 namespace containerize {
@@ -107,16 +107,6 @@ void print(const Settings& settings) {
         std::printf("export %s=%s\n", name.c_str(), shell_quoted(value).c_str());
 }
 
-void bind_to(const std::vector<unsigned>& cpus) {
-    if (cpus.empty()) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const auto cpu : cpus)
-        if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
-    // A refusal does no harm: the rank then runs where it may.
-    sched_setaffinity(0, sizeof set, &set);
-}
-
 Status check_for_torchrun(const Place& place) {
     if (place.ranks.local_size > 1)
         return fail_input("--torchrun needs one task per node",
@@ -183,8 +173,10 @@ Result<int> start(const Options& options) {
                                  options.processes == 0 ? processes : options.processes, machine.host);
         words.insert(words.end(), options.command.begin(), options.command.end());
     } else {
-        bind_to(cpus_of_task(site.affinity, {.rank = place.ranks.local_rank, .size = place.ranks.local_size},
-                             machine.allowed, machine.near));
+        const auto cpus =
+            cpus_of_task(site.affinity, {.rank = place.ranks.local_rank, .size = place.ranks.local_size},
+                         machine.allowed, machine.near);
+        if (!cpus.empty()) use_cpus(cpus);
     }
     apply(settings);
     put_on_path(prefix + "/bin");

@@ -5,6 +5,7 @@
 #include "build/states.h"
 #include "build/steps.h"
 #include "conda/cache_directory.h"
+#include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "environments/conda_plan.h"
 #include "inputs/find_base.h"
@@ -60,6 +61,13 @@ build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(e
     });
 }
 
+std::string advice_for_pip(const inputs::BuildOptions& options) {
+    const auto& subdir = options.conda.subdir;
+    if (subdir == conda::this_subdir()) return "For pip, use `pip install --dry-run -r FILE`.";
+    return "For pip, use `pip install --dry-run -r FILE` on a " + subdir +
+           " machine, or `uv pip compile --python-platform NAME FILE` here.";
+}
+
 /// Post-build steps. The installation is already published and stays even if they fail.
 Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildSummary> built) {
     if (!built) return built;
@@ -85,8 +93,9 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     TRY(inputs::read_spec(options, inputs));
     if (inputs.requirements)
         return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
-                          "For pip, use `pip install --dry-run -r FILE`.");
-    TRY(add_base(options, inputs));
+                          advice_for_pip(options));
+    // A base only tells the version of its C library, which is assumed for another platform.
+    if (options.conda.subdir == conda::this_subdir()) TRY(add_base(options, inputs));
     auto plan = TRY(environments::plan_conda(options, inputs));
     auto pip_lines = inputs.pip_lines().size();
     for (const auto& more : inputs.more_requirements)

@@ -162,6 +162,7 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     TRY(choose_values(arguments, configured, options));
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);
+    if (!arguments.platform.empty()) options.conda.subdir = arguments.platform;
     options.conda.cuda = arguments.cuda;
     options.conda.environment = arguments.environment;
     options.conda.categories = arguments.categories;

@@ -44,7 +44,8 @@ Result<std::string> read_template(const std::string& kind) {
 /// A job name for Slurm, made from the script's name.
 std::string job_name(const std::string& script) {
     auto name = fs::path(script).stem().string();
-    std::erase_if(name, [](char c) { return c <= ' ' || c == '\'' || c == '"' || c == '#'; });
+    std::erase_if(name,
+                  [](unsigned char c) { return c <= ' ' || c >= 0x7f || c == '\'' || c == '"' || c == '#'; });
     return name.empty() ? "job" : name;
 }
 

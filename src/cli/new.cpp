@@ -2,6 +2,7 @@
 #include "cli/build_arguments.h"
 #include "cli/command.h"
 #include "conda/package_record.h"
+#include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "core/printable.h"
 #include "util/log.h"
@@ -109,6 +110,13 @@ void add_new(CLI::App& app, Call& call) {
     auto* dry_run = command->add_flag("--dry-run", arguments->dry_run, "Show what would be installed");
     command->add_flag("--json", arguments->json, json_description)->needs(dry_run);
     add_content_options(*command, *arguments);
+    command->option_defaults()->group("Packages");
+    command
+        ->add_option("--platform", arguments->platform,
+                     "Platform for which --dry-run chooses packages. Only this machine's can be installed")
+        ->type_name("PLATFORM")
+        ->default_str("this machine's")
+        ->check(CLI::IsMember(conda::platforms()));
     command->option_defaults()->group("Python");
     add_configured(*command, config::Key::python, arguments->python)->type_name("PYTHON");
     command->add_flag("--bundle-python", arguments->bundle_python,

@@ -1,19 +1,15 @@
 #include "cluster/affinity.h"
 
-#include "core/text.h"
+#include "core/cpus.h"
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
 
-#include <sched.h>
-
 namespace containerize::cluster {
 
 namespace {
-
-constexpr unsigned most_cpus = 1U << 16U;
 
 std::string first_line(const std::filesystem::path& path) {
     std::ifstream file(path);
@@ -24,13 +20,6 @@ std::string first_line(const std::filesystem::path& path) {
 
 bool contains(const std::vector<unsigned>& cpus, unsigned cpu) {
     return std::ranges::find(cpus, cpu) != cpus.end();
-}
-
-std::vector<unsigned> cpus_of_mask(std::uint64_t mask) {
-    std::vector<unsigned> cpus;
-    for (unsigned cpu = 0; cpu < 64; ++cpu)
-        if ((mask >> cpu & 1U) != 0) cpus.push_back(cpu);
-    return cpus;
 }
 
 std::vector<unsigned> even_share(TaskOfNode task, const std::vector<unsigned>& allowed,
@@ -46,19 +35,6 @@ std::vector<unsigned> even_share(TaskOfNode task, const std::vector<unsigned>& a
 }
 
 } // namespace
-
-std::vector<unsigned> parse_cpu_list(std::string_view list) {
-    std::vector<unsigned> cpus;
-    for (const auto range : split(trimmed(list), ',')) {
-        const auto dash = range.find('-');
-        const auto first = to_number<unsigned>(range.substr(0, dash));
-        const auto last = dash == range.npos ? first : to_number<unsigned>(range.substr(dash + 1));
-        if (!first || !last) break;
-        for (auto cpu = *first; cpu <= *last && cpu < most_cpus; ++cpu)
-            cpus.push_back(cpu);
-    }
-    return cpus;
-}
 
 std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root) {
     const auto system = root / "sys/devices/system";
@@ -79,21 +55,11 @@ std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root) {
     return cpus;
 }
 
-std::vector<unsigned> allowed_cpus() {
-    std::vector<unsigned> cpus;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    return cpus;
-}
-
 std::vector<unsigned> cpus_of_task(const Affinity& affinity, TaskOfNode task,
                                    const std::vector<unsigned>& allowed, const std::vector<unsigned>& near) {
     if (task.size == 0 || task.rank >= task.size) return {};
     if (affinity.masks.size() == task.size) {
-        auto cpus = cpus_of_mask(affinity.masks[task.rank]);
+        const auto& cpus = affinity.masks[task.rank];
         const bool all = std::ranges::all_of(cpus, [&](unsigned cpu) { return contains(allowed, cpu); });
         return all ? cpus : std::vector<unsigned>();
     }

@@ -4,20 +4,13 @@
 #include "cluster/site.h"
 
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 namespace containerize::cluster {
 
-/// Parses a CPU list of sysfs or Slurm: "0-3,8" -> 0, 1, 2, 3, 8. Stops at anything unexpected.
-std::vector<unsigned> parse_cpu_list(std::string_view list);
-
 /// All CPUs of this machine, grouped by NUMA node, with the threads of a core next to each other. `root`
 /// replaces "/" in tests.
 std::vector<unsigned> cpus_by_nearness(const std::filesystem::path& root = "/");
-
-/// The CPUs that this process may use.
-std::vector<unsigned> allowed_cpus();
 
 struct TaskOfNode {
     unsigned rank = 0, size = 1;

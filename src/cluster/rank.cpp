@@ -1,5 +1,7 @@
 #include "cluster/rank.h"
 
+#include "cluster/affinity.h"
+#include "core/cpus.h"
 #include "core/ownership.h"
 #include "core/variables.h"
 

@@ -1,6 +1,7 @@
 #include "cluster/site.h"
 
 #include "cluster/site_files.h"
+#include "core/cpus.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/variables.h"
@@ -24,11 +25,23 @@ Settings pairs_of(const YAML::Node& node) {
     return pairs;
 }
 
-std::uint64_t mask_of(const YAML::Node& node) {
+/// The CPUs of a hexadecimal mask, which may have more than 64 bits.
+std::vector<unsigned> cpus_of_mask(const YAML::Node& node) {
+    constexpr unsigned bits_per_digit = 4;
     const auto text = node.as<std::string>();
     const auto digits = std::string_view(text).substr(text.starts_with("0x") ? 2 : 0);
-    if (const auto mask = to_number<std::uint64_t>(digits, 16)) return *mask;
-    throw YAML::RepresentationException(node.Mark(), "an affinity mask is not a hexadecimal number");
+    const auto refuse = [&] {
+        throw YAML::RepresentationException(node.Mark(), "an affinity mask is not a hexadecimal number");
+    };
+    if (digits.empty() || digits.size() > most_cpus / bits_per_digit) refuse();
+    std::vector<unsigned> cpus;
+    for (unsigned place = 0; place < digits.size(); ++place) {
+        const auto digit = to_number<unsigned>(digits.substr(digits.size() - 1 - place, 1), 16);
+        if (!digit) refuse();
+        for (unsigned bit = 0; bit < bits_per_digit; ++bit)
+            if ((*digit >> bit & 1U) != 0) cpus.push_back(place * bits_per_digit + bit);
+    }
+    return cpus;
 }
 
 Affinity affinity_of(const YAML::Node& node) {
@@ -36,7 +49,7 @@ Affinity affinity_of(const YAML::Node& node) {
     affinity.numa = node.IsScalar() && node.as<std::string>() == "numa";
     if (node.IsSequence())
         for (const auto& mask : node)
-            affinity.masks.push_back(mask_of(mask));
+            affinity.masks.push_back(cpus_of_mask(mask));
     return affinity;
 }
 

@@ -17,8 +17,8 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// Which CPUs each task of a node gets.
 struct Affinity {
-    bool numa = false;                ///< an equal share of neighbouring CPUs
-    std::vector<std::uint64_t> masks; ///< one per task; used if there are as many tasks
+    bool numa = false;                        ///< an equal share of neighbouring CPUs
+    std::vector<std::vector<unsigned>> masks; ///< the CPUs of each task; used if there are as many tasks
 };
 
 struct Site {

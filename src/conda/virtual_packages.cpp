@@ -8,6 +8,7 @@
 #include "util/process.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <functional>
 #include <optional>
@@ -20,6 +21,28 @@
 namespace containerize::conda {
 
 namespace {
+
+struct Platform {
+    std::string_view subdir, machine; ///< in channels; by uname() and archspec
+};
+constexpr auto known_platforms = std::to_array<Platform>(
+    {{"linux-64", "x86_64"}, {"linux-aarch64", "aarch64"}, {"linux-ppc64le", "ppc64le"}});
+
+// Assumed for another platform: Red Hat Enterprise Linux 8, whose C library is also the oldest that current
+// packages of conda-forge support.
+constexpr const char* oldest_kernel = "4.18";
+constexpr const char* oldest_glibc = "2.28";
+
+std::string machine_name() {
+    utsname name{};
+    return uname(&name) == 0 ? name.machine : "unknown";
+}
+
+/// The name in archspec of a platform's oldest machines.
+std::string machine_of(const std::string& subdir) {
+    const auto* const known = std::ranges::find(known_platforms, subdir, &Platform::subdir);
+    return known == known_platforms.end() ? std::string() : std::string(known->machine);
+}
 
 /// "6.18.44" for the release "6.18.44-fc-v669".
 std::string kernel_version() {
@@ -41,8 +64,7 @@ std::string architecture() {
     if (__builtin_cpu_supports("x86-64-v2")) return "x86_64_v2";
     return "x86_64";
 #else
-    utsname name{};
-    return uname(&name) == 0 ? name.machine : "unknown";
+    return machine_name();
 #endif
 }
 
@@ -60,7 +82,8 @@ std::string cuda_of_nvidia_smi(const Environment& environment) {
         const auto colon = line.find(':');
         if (!line.starts_with("CUDA ") || colon == line.npos) continue;
         const auto version = trimmed(line.substr(colon + 1));
-        if (Version::parse(version)) return std::string(version);
+        if (!version.empty() && version.find_first_not_of("0123456789.") == version.npos)
+            return std::string(version);
     }
     return {};
 }
@@ -82,17 +105,34 @@ std::optional<std::string> override_of(const Environment& environment, const std
 
 } // namespace
 
+std::string this_subdir() {
+    const auto machine = machine_name();
+    const auto* const known = std::ranges::find(known_platforms, machine, &Platform::machine);
+    return known == known_platforms.end() ? "linux-" + machine : std::string(known->subdir);
+}
+
+std::vector<std::string> platforms() {
+    std::vector<std::string> subdirs;
+    for (const auto& platform : known_platforms)
+        subdirs.emplace_back(platform.subdir);
+    return subdirs;
+}
+
 Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environment, const Target& target,
                                                      const image::TreeView& machine) {
+    const bool here = target.subdir == this_subdir();
+    const auto kernel = [&] { return here ? kernel_version() : oldest_kernel; };
+    const auto glibc = [&] {
+        return here ? gpu::glibc_version(target.root != nullptr ? *target.root : machine) : oldest_glibc;
+    };
+    const auto cuda = [&] { return here ? cuda_version(environment, machine) : std::string(); };
     // The compute capability of the GPUs is not detected, so it must be given (CEP 46).
     const auto cuda_architecture = [] { return std::string(); };
-    const auto glibc = [&] { return gpu::glibc_version(target.root != nullptr ? *target.root : machine); };
-    const auto cuda = [&] { return cuda_version(environment, machine); };
     std::vector<VirtualPackage> packages = {{.name = "__unix", .version = "0", .build = "0"}};
     using Detect = std::function<std::string()>;
     for (const auto& [name, variable, detect] :
-         {std::tuple{"__linux", "LINUX", Detect(kernel_version)},
-          std::tuple{"__glibc", "GLIBC", Detect(glibc)}, std::tuple{"__cuda", "CUDA", Detect(cuda)},
+         {std::tuple{"__linux", "LINUX", Detect(kernel)}, std::tuple{"__glibc", "GLIBC", Detect(glibc)},
+          std::tuple{"__cuda", "CUDA", Detect(cuda)},
           std::tuple{"__cuda_arch", "CUDA_ARCH", Detect(cuda_architecture)}}) {
         const bool given = std::string_view(variable) == "CUDA" && !target.cuda.empty();
         const auto overridden = override_of(environment, variable);
@@ -106,15 +146,10 @@ Result<std::vector<VirtualPackage>> virtual_packages(const Environment& environm
                               "Give a version such as 12.4.");
         packages.push_back({.name = name, .version = version, .build = "0"});
     }
-    const auto level = override_of(environment, "ARCHSPEC").value_or(architecture());
+    const auto level =
+        override_of(environment, "ARCHSPEC").value_or(here ? architecture() : machine_of(target.subdir));
     if (!level.empty()) packages.push_back({.name = "__archspec", .version = "1", .build = level});
     return packages;
-}
-
-std::string this_subdir() {
-    utsname name{};
-    const std::string machine = uname(&name) == 0 ? name.machine : "";
-    return machine == "x86_64" ? "linux-64" : "linux-" + machine;
 }
 
 } // namespace containerize::conda

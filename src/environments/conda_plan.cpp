@@ -228,12 +228,13 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     if (request.wanted.empty()) return result;
     const auto root = TRY(root::open_tree(inputs.settings.base));
     auto machine = TRY(conda::virtual_packages(
-        inputs.environment, {.cuda = options.conda.cuda, .root = root.get()}, image::DirectoryView("/")));
+        inputs.environment, {.subdir = options.conda.subdir, .cuda = options.conda.cuda, .root = root.get()},
+        image::DirectoryView("/")));
     for (const auto& package : machine)
-        log::detail(fmt::format("this machine: {} {} {}", package.name, package.version, package.build));
+        log::detail(fmt::format("the machine: {} {} {}", package.name, package.version, package.build));
 
     auto lists =
-        TRY(conda::fetch_repodata(plan.channels, {conda::this_subdir(), "noarch"}, config,
+        TRY(conda::fetch_repodata(plan.channels, {options.conda.subdir, "noarch"}, config,
                                   {.cache = cache, .offline = options.conda.offline || config.offline}));
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;

@@ -1,5 +1,6 @@
 #include "fuse/connection.h"
 
+#include "core/cpus.h"
 #include "fuse/server_deaths.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 
 #include <fcntl.h>
 #include <linux/fuse.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -25,7 +25,6 @@ constexpr std::uint64_t fuse_has_resend = std::uint64_t{1} << 39U;
 constexpr int fuse_notify_resend = 7;
 
 constexpr std::uint32_t largest_read = 1U << 20U;
-constexpr std::uint16_t pages_per_read = largest_read / 4096;
 /// Limit of concurrent read-ahead requests; the kernel's default of 12 starves parallel ranks.
 constexpr std::uint16_t background_requests = 64;
 
@@ -82,7 +81,8 @@ Result<FuseFeatures> answer_init(int device) {
     out.congestion_threshold = background_requests / 4 * 3;
     out.max_write = 4096; // nothing is ever written, and a server's buffers must be larger than this
     out.time_gran = 1;
-    out.max_pages = pages_per_read;
+    out.max_pages =
+        static_cast<std::uint16_t>(largest_read / static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE)));
     struct {
         fuse_out_header header;
         fuse_init_out body;
@@ -96,13 +96,10 @@ Result<FuseFeatures> answer_init(int device) {
 } // namespace
 
 unsigned server_threads() {
-    constexpr int most_threads = 8;
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    constexpr unsigned most_threads = 8;
     // At least two: one may wait for the image while the other answers from the cache.
     static_assert(most_threads <= ServerProgress::most_threads);
-    return static_cast<unsigned>(std::clamp(cpus, 2, most_threads));
+    return std::clamp(static_cast<unsigned>(allowed_cpus().size()), 2U, most_threads);
 }
 
 Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, unsigned threads) {

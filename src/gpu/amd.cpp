@@ -56,8 +56,12 @@ bool has_library(const TreeView& tree, const std::string& directory, std::string
 
 /// The directory of a tree's own ROCm; empty if it has none.
 std::string own_rocm(const TreeView& tree) {
-    std::vector<std::string> directories = {"/lib", "/lib64", "/usr/lib", "/usr/lib64",
-                                            "/usr/lib/x86_64-linux-gnu"};
+    std::vector<std::string> directories = {"/lib",
+                                            "/lib64",
+                                            "/usr/lib",
+                                            "/usr/lib64",
+                                            "/usr/lib/x86_64-linux-gnu",
+                                            "/usr/lib/aarch64-linux-gnu"};
     std::ranges::move(rocm_directories(tree), std::back_inserter(directories));
     for (const auto& site : site_packages(tree)) {
         directories.push_back(site + "/torch/lib");

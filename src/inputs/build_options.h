@@ -4,6 +4,7 @@
 #include "base/base_image.h"
 #include "conda/conda_config.h"
 #include "conda/package_record.h"
+#include "conda/virtual_packages.h"
 #include "core/error.h"
 #include "core/located.h"
 #include "image/writer.h"
@@ -25,6 +26,7 @@ namespace containerize::inputs {
 /// Options that only apply to conda environments.
 struct CondaOptions {
     std::vector<std::filesystem::path> requirements; ///< further pip requirements files (-r)
+    std::string subdir = conda::this_subdir();       ///< the platform; builds are only for this machine's
     std::string cuda; ///< CUDA version of the target nodes; empty: that of this machine
     bool offline = false;
     bool use_config = true;              ///< read .condarc and the CONDA_ variables

@@ -225,11 +225,12 @@ Status collect_wrapper_paths(const BuildOptions& options, Inputs& inputs) {
 }
 
 spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
-    return {.subdir = conda::this_subdir(),
+    return {.subdir = options.conda.subdir,
             .environment = options.conda.environment,
             .categories = options.conda.categories,
             .machine = [&] {
-                return conda::virtual_packages(inputs.environment, {.cuda = options.conda.cuda},
+                return conda::virtual_packages(inputs.environment,
+                                               {.subdir = options.conda.subdir, .cuda = options.conda.cuda},
                                                image::DirectoryView("/"));
             }};
 }
@@ -274,6 +275,14 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
 
 namespace {
 
+Status check_platform(const BuildOptions& options) {
+    const auto& wanted = options.conda.subdir;
+    if (wanted == conda::this_subdir()) return {};
+    return fail_input("cannot create an installation for " + wanted + " on this machine",
+                      "a build runs programs of the environment, and this machine is " + conda::this_subdir(),
+                      {}, "Create it on a " + wanted + " machine. Here, --dry-run shows its packages.");
+}
+
 /// The part that all new installations have in common.
 Result<Inputs> inputs_of_new(const BuildOptions& options) {
     Inputs inputs;
@@ -286,6 +295,7 @@ Result<Inputs> inputs_of_new(const BuildOptions& options) {
 } // namespace
 
 Result<Inputs> check_inputs(const BuildOptions& options) {
+    TRY(check_platform(options));
     auto inputs = TRY(inputs_of_new(options));
     TRY(read_spec(options, inputs));
     if (inputs.locked) TRY(read_more_requirements(options, inputs));

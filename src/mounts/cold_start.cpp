@@ -1,5 +1,6 @@
 #include "mounts/cold_start.h"
 
+#include "core/cpus.h"
 #include "core/filesystem.h"
 #include "core/read_write.h"
 #include "core/resources.h"
@@ -14,7 +15,6 @@
 #include <fstream>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -48,10 +48,8 @@ std::uint64_t stripe_size_of(int file) {
 }
 
 unsigned idle_cpus() {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int cpus = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    return static_cast<unsigned>(std::clamp(cpus - 1, 1, static_cast<int>(most_decompressors)));
+    const auto cpus = static_cast<unsigned>(allowed_cpus().size());
+    return std::clamp(cpus, 2U, most_decompressors + 1) - 1;
 }
 
 /// Whether no runnable program waits for a core while this thread occupies one. Lowering the thread's

@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include "container/host_root.h"
+#include "core/cpus.h"
 #include "core/entries.h"
 #include "core/fd_message.h"
 #include "core/filesystem.h"
@@ -728,9 +729,7 @@ void daemonize() {
     for (const int signal : {SIGHUP, SIGINT, SIGPIPE})
         std::signal(signal, SIG_IGN);
     umask(0077);
-    cpu_set_t all;
-    std::memset(&all, 0xff, sizeof all);
-    sched_setaffinity(0, sizeof all, &all); // the kernel restricts this to what the cgroup allows
+    use_all_cpus();
     syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
     // The C library has no ioprio_set(): 1 is IOPRIO_WHO_PROCESS, and 0 the class that follows the niceness.
     syscall(SYS_ioprio_set, 1, 0, 0);

@@ -24,7 +24,9 @@ public:
 
     Status take(const YAML::Node& package) {
         if (!package.IsMap()) return yaml_.refuse(package, "a package must be a mapping");
-        if (scalar(package, "platform") != choice_.subdir || !is_wanted(package)) return {};
+        const auto platform = scalar(package, "platform");
+        platforms_.insert(platform);
+        if (platform != choice_.subdir || !is_wanted(package)) return {};
         // A package in several categories is listed once for each.
         const auto url = scalar(package, "url");
         if (!url.empty() && !taken_.insert(url).second) return {};
@@ -51,14 +53,13 @@ public:
     }
 
     Result<LockedEnvironment> finish() {
+        if (!platforms_.contains(choice_.subdir)) return refuse_platform(file_, choice_.subdir, platforms_);
         for (const auto& category : choice_.categories)
             if (!categories_.contains(category))
                 return fail_input("this lock file has no category '" + category + "' for " + choice_.subdir,
                                   "it has " + (categories_.empty() ? "none" : joined(categories_, ", ")),
                                   file_.string(), "Give one of these categories.");
-        if (locked_.packages.empty())
-            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock the environment again for that platform.");
+        if (locked_.packages.empty()) return refuse_platform(file_, choice_.subdir, platforms_);
         for (const auto& [category, count] : left_out_)
             locked_.notes.push_back(std::to_string(count) + " packages of the category '" + category +
                                     "' are left out. --category " + category + " includes them.");
@@ -80,7 +81,7 @@ private:
     const fs::path& file_;
     const LockChoice& choice_;
     LockedEnvironment locked_;
-    std::set<std::string> categories_, taken_;
+    std::set<std::string> platforms_, categories_, taken_;
     std::map<std::string, std::size_t> left_out_;
 };
 

@@ -155,13 +155,13 @@ Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& 
         constexpr std::string_view platform = "# platform:";
         if (line.starts_with(platform) && trimmed(line.substr(platform.size())) != subdir)
             return fail_input("this list is for " + std::string(trimmed(line.substr(platform.size()))) +
-                                  ", and this machine is " + subdir,
-                              {}, where_of(file, number), "Create a list for this platform.");
+                                  ", not for " + subdir,
+                              {}, where_of(file, number), "Create a list for that platform.");
         if (line.starts_with('#') || line == "@EXPLICIT") return {};
         auto record = TRY(record_of_url(std::string(line), file, where_of(file, number)));
         if (!is_for(record, subdir))
-            return fail_input("this package is for " + record.subdir + ", and this machine is " + subdir, {},
-                              where_of(file, number), "Create a list for this platform.");
+            return fail_input("this package is for " + record.subdir + ", not for " + subdir, {},
+                              where_of(file, number), "Create a list for that platform.");
         unverified += record.md5.empty() && record.sha256.empty() ? 1 : 0;
         add_conda_package(std::move(record), {}, locked);
         return {};
@@ -193,8 +193,7 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
                                   ", and this version reads format " + std::to_string(lock_format),
                               {}, file.string(), "Use the version of containerize that created it.");
         if (const auto platform = root.at("subdir").get<std::string>(); platform != subdir)
-            return fail_input("this lock file is for " + platform + ", and this machine is " + subdir, {},
-                              file.string());
+            return fail_input("this lock file is for " + platform + ", not for " + subdir, {}, file.string());
         LockedEnvironment locked;
         for (const auto& one : root.at("conda")) {
             auto record = conda::parse_record(one);

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "core/url.h"
 
+#include <set>
 #include <utility>
 
 namespace containerize::spec {
@@ -202,6 +203,14 @@ std::string missing_key(const YAML::Node& root, std::initializer_list<const char
     for (const char* key : keys)
         if (!root.IsMap() || !root[key].IsDefined()) return key;
     return {};
+}
+
+std::unexpected<Error> refuse_platform(const fs::path& file, const std::string& subdir,
+                                       const std::set<std::string>& platforms) {
+    return fail_input(
+        "this lock file has no package for " + subdir,
+        platforms.empty() || platforms.contains(subdir) ? "" : "it is for " + joined(platforms, ", "),
+        file.string(), "Lock the environment again for that platform.");
 }
 
 std::unexpected<Error> refuse_incomplete(const fs::path& file, const std::string& kind,

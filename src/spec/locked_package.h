@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,10 @@ std::string missing_key(const YAML::Node& root, std::initializer_list<const char
 /// The error for a lock file in which `key` is missing.
 std::unexpected<Error> refuse_incomplete(const std::filesystem::path& file, const std::string& kind,
                                          const std::string& key);
+
+/// The error for a lock file that has packages only for other `platforms`.
+std::unexpected<Error> refuse_platform(const std::filesystem::path& file, const std::string& subdir,
+                                       const std::set<std::string>& platforms);
 
 /// Readers for the individual formats (LockReader).
 Result<LockedEnvironment> read_explicit(const std::filesystem::path& file, const LockChoice& choice);

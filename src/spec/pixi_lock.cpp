@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace containerize::spec {
@@ -75,13 +76,13 @@ public:
         auto environment = TRY(choose_environment());
         for (const auto& channel : environment["channels"])
             if (channel.IsMap()) locked_.channels.push_back(without_credentials(scalar(channel, "url")));
+        for (const auto& one : environment["packages"])
+            if (one.second.IsSequence() && one.second.size() > 0) platforms_.insert(one.first.Scalar());
         auto rows = rows_of(environment["packages"]);
         auto row = TRY(choose_row(rows));
         for (const auto& package : row.packages)
             TRY(take(package));
-        if (locked_.packages.empty())
-            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock the environment again for that platform.");
+        if (locked_.packages.empty()) return refuse_platform(file_, choice_.subdir, platforms_);
         return std::move(locked_);
     }
 
@@ -124,9 +125,7 @@ private:
     }
 
     Result<Row> choose_row(std::vector<Row>& rows) const {
-        if (rows.empty())
-            return fail_input("this lock file has no package for " + choice_.subdir, {}, file_.string(),
-                              "Lock the environment again for that platform.");
+        if (rows.empty()) return refuse_platform(file_, choice_.subdir, platforms_);
         if (rows.size() == 1) return std::move(rows.front());
         auto machine = TRY(choice_.machine());
         std::string needs;
@@ -183,6 +182,7 @@ private:
     const fs::path& file_;
     const LockChoice& choice_;
     std::map<std::string, YAML::Node> details_;
+    std::set<std::string> platforms_; ///< of the environment
     LockedEnvironment locked_;
 };
 

@@ -361,6 +361,28 @@ def test_a_dry_run_names_the_part_of_pip(build, user):
     assert shown.endswith("The packages that pip installs (2 lines) are not solved here.\n"), shown
 
 
+def test_packages_for_another_platform_are_only_shown(build, user):
+    packages = {f"{name}-1.0-0.conda": {"name": name, "version": "1.0", "build": "0", "build_number": 0, "subdir": "linux-aarch64", "sha256": "0" * 64, "depends": depends}
+                for name, depends in (("app", ["__archspec 1 aarch64", "__linux >=4.18", "__glibc >=2.28"]),
+                                      ("new", ["__glibc >=2.35"]), ("gpu", ["__cuda >=12"]))}
+    channel = build.work / "channel"
+    user.write(channel / "linux-aarch64/repodata.json", json.dumps({"packages.conda": packages}))
+    user.write(channel / "noarch/repodata.json", "{}")
+    spec = build.spec(["app"], f"file://{channel}")
+    assert build.plan(spec, "--platform", "linux-aarch64")["app"]["subdir"] == "linux-aarch64"
+    needs_more = build.spec(["app", "new", "gpu"], f"file://{channel}", name="more.yml")
+    more = {"CONDA_OVERRIDE_GLIBC": "2.39"}
+    assert set(build.plan(needs_more, "--platform", "linux-aarch64", "--cuda", "12.4", env=more)) == {"app", "new", "gpu"}
+    refused = build.refused(needs_more, "--platform", "linux-aarch64", "--dry-run")
+    assert "set CONDA_OVERRIDE_GLIBC." in refused and "--cuda" in refused, refused
+    assert "cannot create an installation for linux-aarch64 on this machine" in build.refused(spec, "--platform", "linux-aarch64")
+    unknown = build.refused(spec, "--platform", "linux-amd64", "--dry-run")
+    assert "linux-64" in unknown and "linux-aarch64" in unknown and "linux-ppc64le" in unknown
+    requirements = user.write(build.work / "requirements.txt", "six\n")
+    assert "uv pip compile --python-platform" in build.refused(requirements, "--platform", "linux-aarch64", "--dry-run")
+    assert set(build.plan(build.spec(["where"]), "--platform", "linux-64")) == {"where"}
+
+
 @pytest.mark.parametrize("login, path", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])
 def test_secrets_of_lists_and_specs_stay_secret(build, server, user, login, path):
     where = f"{server.url(path, login)}/linux-64/where-1.0-0.conda"

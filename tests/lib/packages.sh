@@ -9,9 +9,9 @@ build_packages=(
 run_packages=(python3-venv)
 test_packages=(
     apache2-utils attr bubblewrap busybox-static ccache chromium chromium-driver clang-19 clang-format dash
-    docker-registry fish fonts-dejavu-core fuse-overlayfs fuse3 gcc graphviz groff-base iproute2 ksh libarchive-tools libclang-rt-19-dev
+    docker-registry fish fonts-dejavu-core fuse-overlayfs fuse3 g++-aarch64-linux-gnu gcc graphviz groff-base iproute2 ksh libarchive-tools libclang-rt-19-dev
     libfuse3-dev libfuzzer-19-dev libgtest-dev libpmix-dev lmod man-db mksh mmdebstrap mpich munge openmpi-bin openssh-client
-    openssh-server python3-pip python3-pytest python3-selenium python3-zstandard skopeo slurm-client
+    openssh-server python3-pip python3-pytest python3-selenium python3-zstandard qemu-user-static skopeo slurm-client
     slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace umoci util-linux zsh
 )
 

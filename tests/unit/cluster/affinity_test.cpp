@@ -1,4 +1,5 @@
 #include "cluster/affinity.h"
+#include "good.h"
 #include "temporary.h"
 
 #include <fstream>
@@ -15,14 +16,6 @@ Cpus range(unsigned count) {
     Cpus cpus(count);
     std::iota(cpus.begin(), cpus.end(), 0U);
     return cpus;
-}
-
-TEST(Affinity, ReadsSetsOfCpus) {
-    EXPECT_EQ(parse_cpu_list("0-2,8\n"), (Cpus{0, 1, 2, 8}));
-    EXPECT_EQ(parse_cpu_list("5"), (Cpus{5}));
-    EXPECT_EQ(parse_cpu_list(""), Cpus{});
-    EXPECT_EQ(parse_cpu_list("x"), Cpus{});
-    EXPECT_EQ(parse_cpu_list("3-1"), Cpus{});
 }
 
 TEST(Affinity, OrdersCpusByMemoryNodeAndCore) {
@@ -52,6 +45,17 @@ TEST(Affinity, LeavesWhatSlurmHasBound) {
     EXPECT_EQ(cpus_of_task(numa, {.rank = 0, .size = 1}, range(4), range(4)), Cpus{});
     EXPECT_EQ(cpus_of_task(numa, {.rank = 0, .size = 8}, range(4), range(4)), Cpus{});
     EXPECT_EQ(cpus_of_task({}, {.rank = 0, .size = 2}, range(4), range(4)), Cpus{});
+}
+
+TEST(Affinity, MayBeOfMoreThan64Cpus) {
+    const auto site = test::good(
+        parse_site("name: x\ndescription: y\naffinity: [\"0xf\", \"0xc0000000000000000000000001\"]", "here"));
+    ASSERT_EQ(site.affinity.masks.size(), 2U);
+    EXPECT_EQ(cpus_of_task(site.affinity, {.rank = 0, .size = 2}, range(288), range(288)),
+              (Cpus{0, 1, 2, 3}));
+    EXPECT_EQ(cpus_of_task(site.affinity, {.rank = 1, .size = 2}, range(288), range(288)),
+              (Cpus{0, 102, 103}));
+    EXPECT_EQ(cpus_of_task(site.affinity, {.rank = 1, .size = 2}, range(72), range(72)), Cpus{});
 }
 
 TEST(Affinity, OfLumiIsNextToEachDie) {

@@ -44,7 +44,8 @@ TEST(Site, RefusesWhatIsNoProfile) {
          {"", "[]", "name: x", "{", "name: x\ndescription: y\nwrong: z",
           "name: x\ndescription: y\nenvironment: {A-B: c}", "name: x\ndescription: y\ncaches: {A: ../b}",
           "name: x\ndescription: y\naffinity: [zz]", "name: x\ndescription: y\naffinity: [ffzz]",
-          "name: x\ndescription: y\naffinity: [\"-1\"]", "name: x\ndescription: y\nenvironment: [a]"})
+          "name: x\ndescription: y\naffinity: [\"-1\"]", "name: x\ndescription: y\naffinity: [0x]",
+          "name: x\ndescription: y\nenvironment: [a]"})
         EXPECT_FALSE(parse_site(text, "here")) << text;
     const auto large = parse_site("name: [" + std::string(500'000, ',') + "]", "here");
     EXPECT_EQ(to_string(large.error()), "here: the site profile has too many entries");

@@ -4,6 +4,7 @@
 #include "gpu/host_tree.h"
 #include "gpu/trees.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 
@@ -82,6 +83,34 @@ TEST(VirtualPackages, AskNvidiaSmiAboutDriversNewerThanTheTable) {
     EXPECT_EQ(cuda("echo 'CUDA Version        : Not Found'\n"), newest_known);
     machine.nvidia_driver("570.86.15");
     EXPECT_EQ(cuda("echo 'CUDA Version        : 99.4'\n"), "12.8") << "not asked: the driver is known";
+}
+
+TEST(VirtualPackages, OfAnotherPlatformAreThoseOfItsOldestMachines) {
+    const HostTree machine;
+    const DirectoryView host(machine.path());
+    make_glibc(machine, "2.41");
+    machine.nvidia_driver("570.86.15");
+    const std::string other = this_subdir() == "linux-64" ? "linux-aarch64" : "linux-64";
+    const std::string level = other == "linux-64" ? "x86_64" : "aarch64";
+    EXPECT_EQ(versions_of({}, {.subdir = other}, host),
+              (Versions{{"__archspec", level}, {"__glibc", "2.28"}, {"__linux", "4.18"}, {"__unix", "0"}}));
+    EXPECT_EQ(versions_of({{"CONDA_OVERRIDE_GLIBC", "2.34"},
+                           {"CONDA_OVERRIDE_LINUX", "6.8"},
+                           {"CONDA_OVERRIDE_ARCHSPEC", "neoverse_v2"}},
+                          {.subdir = other, .cuda = "12.4"}, host),
+              (Versions{{"__archspec", "neoverse_v2"},
+                        {"__cuda", "12.4"},
+                        {"__glibc", "2.34"},
+                        {"__linux", "6.8"},
+                        {"__unix", "0"}}));
+    for (const auto& subdir : platforms())
+        EXPECT_FALSE(versions_of({}, {.subdir = subdir}, host).at("__archspec").empty()) << subdir;
+}
+
+TEST(Platforms, IncludeThisMachines) {
+    EXPECT_EQ(platforms(), (std::vector<std::string>{"linux-64", "linux-aarch64", "linux-ppc64le"}));
+    const auto known = platforms();
+    EXPECT_NE(std::ranges::find(known, this_subdir()), known.end());
 }
 
 } // namespace

@@ -61,6 +61,22 @@ TEST(LibraryCache, WhoseStringsAreAllTheSameLongOneIsNone) {
     EXPECT_FALSE(parse_library_cache(bytes));
 }
 
+// Flags say which architecture a library is for: here 64-bit libraries of x86-64 and of aarch64. The file
+// itself says it, too, so that a cache is read the same on any machine.
+TEST(LibraryCache, HasTheLibrariesOfAllArchitectures) {
+    constexpr std::uint32_t count = 2;
+    std::string bytes = "glibc-ld.so.cache1.1";
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    bytes.resize(48);
+    for (const std::uint32_t flags : {0x0303U, 0x0a03U})
+        for (const std::uint32_t field : {flags, 96U, flags == 0x0303U ? 101U : 106U, 0U, 0U, 0U})
+            bytes.append(reinterpret_cast<const char*>(&field), sizeof field);
+    const auto libraries = test::good(parse_library_cache(bytes + std::string("libx\0/x86\0/arm\0", 15)));
+    ASSERT_EQ(libraries.size(), 2U);
+    EXPECT_EQ(libraries.front().path, "/x86");
+    EXPECT_EQ(libraries.back().path, "/arm");
+}
+
 TEST(LibraryCache, LibrariesForCertainProcessorsAreLeftOut) {
     constexpr std::uint32_t count = 2;
     std::string bytes = "glibc-ld.so.cache1.1";

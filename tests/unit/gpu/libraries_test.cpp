@@ -1,6 +1,8 @@
+#include "elf/read_elf.h"
 #include "gpu/libraries.h"
 #include "trees.h"
 
+#include <cstddef>
 #include <fstream>
 
 #include <elf.h>
@@ -30,10 +32,28 @@ TEST(Libraries, AreFoundWithoutACacheAndForTheRightMachine) {
     tree.make_library("opt/x/libmore.so.1", "libmore.so.1");
     const DirectoryView view(tree.path());
     const Libraries libraries(view, {"/opt/x"});
-    EXPECT_EQ(libraries.find("libone.so.1", EM_X86_64), "/usr/lib/x86_64-linux-gnu/libone.so.1");
-    EXPECT_EQ(libraries.find("libone.so.1", EM_AARCH64), std::nullopt);
+    EXPECT_EQ(libraries.find("libone.so.1", elf::this_machine), "/usr/lib/x86_64-linux-gnu/libone.so.1");
     EXPECT_EQ(libraries.find("libmore.so.1", 0), "/opt/x/libmore.so.1");
     EXPECT_EQ(libraries.find("libnone.so.1", 0), std::nullopt);
+}
+
+// As on a node with the libraries of another architecture beside its own.
+TEST(Libraries, OfBothArchitecturesAreToldApart) {
+    const Tree tree;
+    constexpr off_t machine_at = offsetof(Elf64_Ehdr, e_machine);
+    for (const auto& [place, machine] :
+         {std::pair{"usr/lib/x86_64-linux-gnu/libcuda.so.1", std::uint16_t{EM_X86_64}},
+          std::pair{"usr/lib/aarch64-linux-gnu/libcuda.so.1", std::uint16_t{EM_AARCH64}}}) {
+        tree.make_library(place, "libcuda.so.1");
+        std::fstream(tree / place, std::ios::in | std::ios::out | std::ios::binary)
+            .seekp(machine_at)
+            .write(reinterpret_cast<const char*>(&machine), sizeof machine);
+    }
+    const DirectoryView view(tree.path());
+    const Libraries libraries(view);
+    EXPECT_EQ(libraries.find("libcuda.so.1", EM_X86_64), "/usr/lib/x86_64-linux-gnu/libcuda.so.1");
+    EXPECT_EQ(libraries.find("libcuda.so.1", EM_AARCH64), "/usr/lib/aarch64-linux-gnu/libcuda.so.1");
+    EXPECT_EQ(libraries.find("libcuda.so.1", EM_PPC64), std::nullopt);
 }
 
 TEST(GlibcVersion, IsWhatTheLibrarySaysOfItself) {

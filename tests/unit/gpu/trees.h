@@ -16,6 +16,7 @@ inline void must_run(std::vector<std::string> argv) {
     if (!done || !done->ok()) throw std::runtime_error(done ? done->output : to_string(done.error()));
 }
 
+/// One of the usual directories, on any machine: what a library is for, its file says.
 constexpr const char* library_place = "usr/lib/x86_64-linux-gnu/";
 
 class Tree : public TemporaryDirectory {
@@ -36,7 +37,7 @@ public:
         const auto source = sources_.write(soname + ".c", code);
         const auto script = sources_.write(soname + ".map", map);
         fs::create_directories((path() / file).parent_path());
-        must_run({"gcc", "-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + soname,
+        must_run({CONTAINERIZE_TEST_COMPILER, "-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + soname,
                   "-Wl,--version-script=" + script.string(), source.string(), "-o",
                   (path() / file).string()});
     }
@@ -52,8 +53,8 @@ public:
                       const std::vector<std::string>& needed = {}, bool is_program = false) const {
         std::string code;
         std::string calls;
-        std::vector<std::string> argv = {"gcc", "-fPIC", "-nostdlib", "-Wl,--no-as-needed",
-                                         "-Wl,--allow-shlib-undefined"};
+        std::vector<std::string> argv = {CONTAINERIZE_TEST_COMPILER, "-fPIC", "-nostdlib",
+                                         "-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined"};
         argv.emplace_back(is_program ? "-pie" : "-shared");
         if (is_program) argv.emplace_back("-Wl,-e,entry");
         if (!soname.empty()) argv.push_back("-Wl,-soname," + soname);
@@ -92,7 +93,7 @@ private:
         const auto source = sources_.write("stub.c", "void " + symbol(version) + "(void) {}\n");
         const auto script = sources_.write("stub.map", version + " { " + symbol(version) + "; };\n");
         fs::create_directories(stub.parent_path());
-        must_run({"gcc", "-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + library,
+        must_run({CONTAINERIZE_TEST_COMPILER, "-shared", "-fPIC", "-nostdlib", "-Wl,-soname," + library,
                   "-Wl,--version-script=" + script.string(), source.string(), "-o", stub.string()});
         return stub;
     }

@@ -45,7 +45,15 @@ TEST(LockedRealData, LockFilesHaveTheirPackages) {
         EXPECT_EQ(record.sha256.size(), 64U) << record.name;
     const auto other = test::error_of(
         read_locked(directory / "pixi-v4-python.lock", SpecKind::pixi_lock, {.subdir = "linux-riscv64"}));
-    EXPECT_TRUE(to_string(other).contains("this lock file has no package for linux-riscv64"));
+    EXPECT_EQ(to_string(other),
+              (directory / "pixi-v4-python.lock").string() +
+                  ": this lock file has no package for linux-riscv64: it is for linux-64, linux-aarch64, "
+                  "linux-ppc64le, osx-64, osx-arm64, win-64\nLock the environment again for that platform.");
+    EXPECT_EQ(to_string(test::error_of(read_locked(directory / "conda-lock-v1-numpy.yml",
+                                                   SpecKind::conda_lock, {.subdir = "linux-riscv64"}))),
+              (directory / "conda-lock-v1-numpy.yml").string() +
+                  ": this lock file has no package for linux-riscv64: it is for linux-64\nLock the "
+                  "environment again for that platform.");
 }
 
 TEST(Locked, WhatALockHasFromAPathIsNeverLookedForByName) {
@@ -136,7 +144,7 @@ TEST(Locked, OurOwnIsReadAsItWasWritten) {
     ASSERT_EQ(read.of_conda.size(), 1U);
     EXPECT_EQ(read.of_conda.front().build, "h_1");
     EXPECT_EQ(to_string(read_locked(file, SpecKind::lock, {.subdir = "linux-aarch64"}).error()),
-              file.string() + ": this lock file is for linux-64, and this machine is linux-aarch64");
+              file.string() + ": this lock file is for linux-64, not for linux-aarch64");
     const auto broken = directory / "broken.lock";
     const auto refusal = [&](const std::string& content) {
         directory.write("broken.lock", content);
@@ -191,7 +199,7 @@ TEST(Locked, ExplicitListsNameTheLineThatIsWrong) {
     for (const auto& [text, message] :
          {std::pair{"@EXPLICIT\nhttps://x/linux-64/a-1-0.conda#12\n", ":2: invalid package specification"},
           {"@EXPLICIT\nnumpy\n", ":2: this is not a package URL: numpy"},
-          {"# platform: osx-64\n@EXPLICIT\n", ":1: this list is for osx-64, and this machine is linux-64"},
+          {"# platform: osx-64\n@EXPLICIT\n", ":1: this list is for osx-64, not for linux-64"},
           {"@EXPLICIT\nhttps://x/osx-64/a-1-0.conda\n", ":2: this package is for osx-64"},
           {"@EXPLICIT\n", ": this list contains no package"}}) {
         const auto file = directory.write("list.txt", text);
