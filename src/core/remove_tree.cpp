@@ -1,7 +1,9 @@
 #include "core/filesystem.h"
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <dirent.h>
@@ -41,9 +43,17 @@ Directory open_writable(int parent, const char* name) {
     return directory;
 }
 
+/// The number of the mount that a descriptor is in. Empty without /proc.
+std::string mount_of(int descriptor) {
+    std::ifstream info("/proc/self/fdinfo/" + std::to_string(descriptor));
+    for (std::string key, value; info >> key >> value;)
+        if (key == "mnt_id:") return value;
+    return {};
+}
+
 class Remover {
 public:
-    explicit Remover(dev_t device) : device_(device) {}
+    Remover(int parent, dev_t device) : mount_(mount_of(parent)), device_(device) {}
 
     void remove(int parent, const char* name, const fs::path& path) {
         struct statx info {};
@@ -52,7 +62,7 @@ public:
             if (unlinkat(parent, name, 0) != 0) note(path, errno);
             return;
         }
-        if (is_mount(info)) return note(path, EBUSY);
+        if (is_mount(parent, name, info)) return note(path, EBUSY);
         {
             const Directory directory = open_writable(parent, name);
             if (!directory) return note(path, errno);
@@ -65,10 +75,15 @@ public:
     Status status() && { return std::move(status_); }
 
 private:
-    // A bind mount has the device of its source; only the attribute (Linux 5.8) reveals it.
-    [[nodiscard]] bool is_mount(const struct statx& info) const {
-        const bool root = (info.stx_attributes_mask & info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-        return root || makedev(info.stx_dev_major, info.stx_dev_minor) != device_;
+    // A bind mount has the device of its source. An attribute reveals it from Linux 5.8 on.
+    [[nodiscard]] bool is_mount(int parent, const char* name, const struct statx& info) const {
+        if (makedev(info.stx_dev_major, info.stx_dev_minor) != device_) return true;
+        if ((info.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0)
+            return (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+        const Fd directory(openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        if (!directory) return false; // the caller sees why
+        const auto mount = mount_of(directory.get());
+        return mount.empty() || mount != mount_;
     }
 
     void remove_entries(DIR* directory, const fs::path& path) {
@@ -84,6 +99,7 @@ private:
             status_ = fail_errno("cannot remove", path.string(), error_number);
     }
 
+    std::string mount_; ///< of everything that is removed
     dev_t device_;
     Status status_;
 };
@@ -100,7 +116,7 @@ Status remove_tree(const fs::path& path) {
         if (errno == ENOENT) return {};
         return fail_errno("cannot remove", path.string());
     }
-    Remover remover(info.st_dev);
+    Remover remover(parent.get(), info.st_dev);
     remover.remove(parent.get(), name.c_str(), target);
     return std::move(remover).status();
 }

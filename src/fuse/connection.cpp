@@ -49,19 +49,19 @@ std::uint64_t wanted_flags(std::uint64_t offered) {
 
 // Reads and answers FUSE_INIT, which the kernel queued before mount() returned.
 Result<FuseFeatures> answer_init(int device) {
-    std::array<std::byte, FUSE_MIN_READ_BUFFER + 4096> buffer;
+    struct {
+        fuse_in_header header;
+        fuse_init_in body; // kernels before 5.17 send only its beginning; the rest stays zero
+        std::array<std::byte, FUSE_MIN_READ_BUFFER> room; // the kernel refuses to fill less
+    } message{};
     ssize_t got = 0;
     do
-        got = read(device, buffer.data(), buffer.size());
+        got = read(device, &message, sizeof message);
     while (got < 0 && errno == EINTR);
     if (got < 0) return fail_errno("cannot read the kernel's first message", "/dev/fuse");
 
-    fuse_in_header header{};
-    fuse_init_in in{};
-    std::memcpy(&header, buffer.data(), sizeof header);
-    // Kernels before 5.17 send a shorter message; the missing fields stay zero.
-    std::memcpy(&in, buffer.data() + sizeof header,
-                std::min(sizeof in, static_cast<std::size_t>(got) - sizeof header));
+    const auto& header = message.header;
+    const auto& in = message.body;
     if (header.opcode != FUSE_INIT || in.major != FUSE_KERNEL_VERSION)
         return fail({.what = "the kernel uses an unknown FUSE protocol",
                      .why = "version " + std::to_string(in.major) + "." + std::to_string(in.minor),

@@ -163,6 +163,15 @@ def eventually(condition, seconds=30):
         time.sleep(0.05)
 
 
+def linux_is_at_least(*version):
+    return tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= version
+
+
+def resend_is_possible():
+    """Whether a killed server is replaced without loss."""
+    return linux_is_at_least(6, 9)
+
+
 class HangingImage:
     """Puts the image of an installation on a filesystem that can be made to hang. Needs root."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, next_line
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, linux_is_at_least, next_line
 from installation import mounted_in_memory, staging_directories
 from test_secrets import wheel as made_wheel
 
@@ -606,7 +606,10 @@ def test_inspect_and_doctor(user, tool, env):
     assert about["commands"] == len([name for name in os.listdir(env / "bin") if os.access(env / "bin" / name, os.X_OK) and name not in of_ours])
     findings = json.loads(user.run(str(tool), "doctor", "--json").stdout)
     assert findings["usable"] is True
-    assert {"kernel", "user namespaces", "FUSE", "staging directory"} <= {one["name"] for one in findings["findings"]}
+    found = {one["name"]: one for one in findings["findings"]}
+    assert {"kernel", "user namespaces", "FUSE", "staging directory"} <= set(found)
+    for version, feature in (((5, 8), "in one step"), ((5, 11), "overlayfs without root"), ((6, 9), "a killed server is replaced")):
+        assert feature in found["kernel"]["found" if linux_is_at_least(*version) else "advice"]
     assert "Installations can be built and run" in user.run(str(tool), "doctor").stdout
 
 

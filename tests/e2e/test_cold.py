@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, eventually, next_line, unique_uid
-from test_session import HASH_TREE, assert_64_at_once_say_up, resend_is_possible
+from conftest import BUILD, eventually, next_line, resend_is_possible, unique_uid
+from test_session import HASH_TREE, assert_64_at_once_say_up
 
 AHEAD = {"CONTAINERIZE_PREFETCH": "on"}
 # Slow enough that programs start while the image is still being read ahead.

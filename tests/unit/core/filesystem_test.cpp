@@ -1,5 +1,6 @@
 #include "../good.h"
 #include "../temporary.h"
+#include "../users.h"
 #include "core/filesystem.h"
 #include "core/open_file.h"
 #include "core/staging.h"
@@ -10,6 +11,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -133,6 +136,23 @@ TEST(RemoveTree, NeverOfAMount) {
     // procfs is mounted wherever tests run, so it can show that a mount is refused.
     const auto done = remove_tree("/proc");
     EXPECT_EQ(to_string(done.error()), "/proc: cannot remove: Device or resource busy");
+}
+
+// It has the device of what it shows, which must stay.
+TEST(RemoveTree, NotThroughABindMount) {
+    const TemporaryDirectory directory;
+    const auto kept = directory.write("shown/kept", "x");
+    const auto mounted = directory / "tree/a/mounted";
+    fs::create_directories(mounted);
+    const auto said = test::in_process([&]() -> std::string {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return std::strerror(errno);
+        if (mount(kept.parent_path().c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) != 0)
+            return std::strerror(errno);
+        const auto done = remove_tree(directory / "tree");
+        return done ? "removed" : to_string(done.error());
+    });
+    EXPECT_EQ(said, mounted.string() + ": cannot remove: Device or resource busy");
+    EXPECT_TRUE(fs::exists(kept));
 }
 
 TEST(Resolve, DotsLinksAndWhatIsNotThere) {
