@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 import conda_channel  # noqa: E402
 from common import made_once  # noqa: E402
 
-WHEELS = ["six==1.14.0", "six==1.15.0", "six==1.16.0", "six==1.17.0", "iniconfig==2.0.0", "pygments==2.17.2"]
+WHEELS = ["six==1.14.0", "six==1.15.0", "six==1.16.0", "six==1.17.0", "iniconfig==2.0.0"]
 COMPILED = "markupsafe==3.0.3"
 PYTHONS = ["3.9", "3.11", "3.13", "3.14"]
 

@@ -26,9 +26,9 @@ trap 'rm -rf "$work"' EXIT
 
 if [ -z "$bundle" ]; then
     have_packages "${build_packages[@]}"
-    cmake --preset bundle >/dev/null
+    cmake --preset release >/dev/null
     cmake --build --preset bundle
-    bundle=$(realpath build/bundle/containerize-*.tar.zst)
+    bundle=$(realpath build/release/containerize-*-linux-x86_64.tar.zst)
 fi
 
 # The disk that all machines get besides their own.

@@ -21,6 +21,7 @@ HOME = Path("/srv/alice")
 PIP, CONDA, SOFTWARE = HOME / "pip", HOME / "conda", HOME / "software"
 LINUX = tuple(map(int, os.uname().release.split("-")[0].split(".")[:2]))
 GLIBC = tuple(map(int, platform.libc_ver()[1].split(".")))
+SPEC = f"channels: ['file://{CHANNEL}', nodefaults]\ndependencies: [{{}}]\n"
 CONDA_PYTHON = GLIBC >= (2, 36)  # the channel's Python is Debian 12's
 CRASHES = ("terminate called", "Traceback", "Segmentation", "Aborted", "core dumped", "Assertion")
 
@@ -127,7 +128,7 @@ def doctor():
 
 @step("new: wheels")
 def new_from_wheels():
-    spec = alice.write(HOME / "requirements.txt", "six==1.16.0\nmarkupsafe==3.0.3\npygments==2.17.2\n")
+    spec = alice.write(HOME / "requirements.txt", "six==1.16.0\nmarkupsafe==3.0.3\n")
     said = alice.says(TOOL, "new", "--offline", "--prefix", PIP, spec)
     require(f"Ready: {PIP} (" in said, said)
 
@@ -137,7 +138,7 @@ def launch():
     code = "import six, markupsafe._speedups, sys; print(six.__version__, sys.prefix)"
     for _ in range(2):
         require(alice.says(PIP / "bin/python", "-c", code) == f"1.16.0 {PIP}", "another version or prefix")
-    require(alice.says(PIP / "bin/pygmentize", "-V").startswith("Pygments version 2.17.2"), "pygmentize")
+    require(f"from {PIP}/" in alice.says(PIP / "bin/pip", "--version"), "another pip")
     require(alice.run(PIP / "bin/python", "-c", "raise SystemExit(37)", code=37), "")
 
 
@@ -165,12 +166,11 @@ def venv():
 
 @step("new: conda channel")
 def new_from_conda():
-    spec = f"channels: ['file://{CHANNEL}', nodefaults]\ndependencies: [{{}}]\n"
-    python = "python=3.11, numpy=1.26, requests, where"
+    python = "python=3.11, numpy=1.26, where"
     if not CONDA_PYTHON:
-        done = alice.run(TOOL, "new", "--offline", "--prefix", CONDA, alice.write(HOME / "refused.yml", spec.format(python)), code=2)
+        done = alice.run(TOOL, "new", "--offline", "--prefix", CONDA, alice.write(HOME / "refused.yml", SPEC.format(python)), code=2)
         require("__glibc" in done.stderr and "2.36" in done.stderr, done.stderr)
-    wanted = alice.write(HOME / "env.yml", spec.format(python if CONDA_PYTHON else "where, active"))
+    wanted = alice.write(HOME / "env.yml", SPEC.format(python if CONDA_PYTHON else "where, active"))
     said = alice.says(TOOL, "new", "--offline", "--prefix", CONDA, wanted)
     require(f"Ready: {CONDA} (" in said, said)
 
@@ -179,8 +179,8 @@ def new_from_conda():
 def launch_conda():
     require(alice.says(CONDA / "bin/where").split()[0] == f"{CONDA}/share/where", "the prefix in a binary")
     if CONDA_PYTHON:
-        said = alice.says(CONDA / "bin/python", "-c", "import numpy, requests; print(numpy.arange(4).sum(), requests.__version__)")
-        require(said == "6 2.31.0", said)
+        said = alice.says(CONDA / "bin/python", "-c", "import numpy; print(numpy.arange(4).sum(), numpy.__version__)")
+        require(said == "6 1.26.4", said)
 
 
 @step("installations call one another")
@@ -256,16 +256,15 @@ def another_user():
 @step("root's installation")
 def of_root():
     prefix = Path("/srv/root")
-    spec = root.write(Path("/srv/requirements.txt"), "six==1.16.0\n")
-    root.run(TOOL, "new", "--offline", "--prefix", prefix, spec)
+    root.run(TOOL, "new", "--offline", "--prefix", prefix, root.write(Path("/srv/env.yml"), SPEC.format("where")))
     for user in (root, bob):
-        require(user.says(prefix / "bin/python", "-c", "import six; print(six.__version__)") == "1.16.0", "another version")
+        require(user.says(prefix / "bin/where").split()[0] == f"{prefix}/share/where", "another prefix")
 
 
 @step("the server is killed under a program")
 def killed_server():
     alice.end_sessions()
-    program = alice.start(PIP / "bin/python", "-c", "print('up', flush=True); input(); import pygments.lexers.python; print('more')")
+    program = alice.start(PIP / "bin/python", "-c", "print('up', flush=True); input(); import markupsafe, json.tool; print('more')")
     require(program.stdout.readline() == "up\n", "it did not start")
     os.kill(alice.server(), signal.SIGKILL)
     out, errors = program.communicate("go\n", timeout=120)
