@@ -123,10 +123,14 @@ private:
         if (failed) return fail_errno("cannot read the directory", support.string(), failed.value());
         for (const auto& file : files) {
             const auto copy = library / file.path().lexically_relative(support);
-            if (file.is_directory(failed))
+            if (file.is_directory(failed)) {
                 fs::create_directories(copy, failed);
-            else if (!same_content(file.path(), copy)) // avoid needless changes in an update's layer
-                fs::copy_file(file.path(), copy, fs::copy_options::overwrite_existing, failed);
+            } else if (!same_content(file.path(), copy)) { // avoid needless changes in an update's layer
+                // fs::copy_file() first creates a file that its owner cannot read: older fuse-overlayfs (1.4)
+                // cannot handle that.
+                const auto content = TRY(read_file(file.path()));
+                TRY(write_file(copy, content));
+            }
             if (failed) break;
         }
         if (failed) return fail_errno("cannot add support for venvs", library.string(), failed.value());

@@ -136,6 +136,8 @@ Result<std::uint64_t> available_bytes(const fs::path& path) {
             return fail_errno("cannot determine the free space", path.string());
         existing = existing.parent_path();
     }
+    if (info.f_blocks == 0)
+        return fail({.what = "the filesystem does not report its size", .where = path.string()});
     return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 

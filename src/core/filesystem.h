@@ -92,7 +92,7 @@ bool is_below(const fs::path& path, const fs::path& directory);
 /// Whether `path` is relative, not empty, and has no "..", by the names alone.
 bool stays_below(const fs::path& path);
 
-/// Bytes that this user can still write to the filesystem of `path`.
+/// Bytes that this user can still write to the filesystem of `path`. Fails for filesystems without a size.
 Result<std::uint64_t> available_bytes(const fs::path& path);
 
 } // namespace containerize

@@ -21,24 +21,22 @@ namespace containerize::launch {
 
 namespace {
 
-// AppArmor, for one, allows the namespace itself and then refuses its use.
-std::unexpected<Error> no_namespace(std::unexpected<Error> error) {
-    error.error().fault = Fault::engine;
-    return error;
-}
-
-Status write_proc(const char* path, const std::string& text) {
-    const Fd fd(open(path, O_WRONLY | O_CLOEXEC));
-    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        return no_namespace(fail_errno("cannot set up a user namespace", path));
-    return {};
-}
-
 bool setting_is(const char* path, std::string_view value) {
     std::ifstream file(path);
     std::string text;
     return std::getline(file, text) && text == value;
 }
+
+// Which policy may forbid user namespaces, or their use.
+std::string policy_hint() {
+    if (setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+        return "The setting kernel.apparmor_restrict_unprivileged_userns is 1 on this machine: AppArmor "
+               "allows user namespaces only to listed programs.";
+    return "A security policy of this machine forbids user namespaces: AppArmor, SELinux, seccomp, or that "
+           "of a container.";
+}
+
+constexpr const char* doctor_hint = "\n`containerize doctor` shows what this machine allows.";
 
 // Why unshare() was refused: looks at the settings that sites use.
 std::string unshare_hint(int error_number) {
@@ -50,26 +48,35 @@ std::string unshare_hint(int error_number) {
         return "The setting kernel.unprivileged_userns_clone is 0 on this machine. An administrator can "
                "allow user "
                "namespaces with `sysctl -w kernel.unprivileged_userns_clone=1`.";
-    if (setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
-        return "The setting kernel.apparmor_restrict_unprivileged_userns is 1 on this machine: AppArmor "
-               "allows user "
-               "namespaces only to listed programs.";
     if (error_number == ENOSPC)
         return "This machine has reached its limit of user namespaces (user.max_user_namespaces, or 32 "
                "nested ones).";
     if (error_number == EINVAL) return "This kernel was built without user namespaces.";
-    return "A security policy of this machine forbids user namespaces: seccomp, SELinux, or that of a "
-           "container.";
+    return policy_hint();
+}
+
+// AppArmor, for one, may allow the namespace itself and then refuse its use.
+std::unexpected<Error> unusable(std::unexpected<Error> error) {
+    error.error().hint = policy_hint() + doctor_hint;
+    error.error().fault = Fault::engine;
+    return error;
+}
+
+Status write_proc(const char* path, const std::string& text) {
+    const Fd fd(open(path, O_WRONLY | O_CLOEXEC));
+    if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+        return unusable(fail_errno("cannot set up a user namespace", path));
+    return {};
 }
 
 Status make_mounts_slaves() {
     if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-        return no_namespace(fail_errno("cannot set the mount propagation of the new namespace", "/"));
+        return unusable(fail_errno("cannot set the mount propagation of the new namespace", "/"));
     return {};
 }
 
 Status enter_mount_namespace() {
-    if (unshare(CLONE_NEWNS) != 0) return no_namespace(fail_errno("cannot create a mount namespace"));
+    if (unshare(CLONE_NEWNS) != 0) return unusable(fail_errno("cannot create a mount namespace"));
     return make_mounts_slaves();
 }
 
@@ -130,11 +137,10 @@ Status enter_new_namespaces() {
         const int error_number = errno;
         // The caller is usually root, for whom its current user namespace will do.
         if (enter_mount_namespace()) return {};
-        return fail(
-            {.what = "cannot create a user namespace",
-             .why = std::strerror(error_number),
-             .hint = unshare_hint(error_number) + "\n`containerize doctor` shows what this machine allows.",
-             .fault = Fault::engine});
+        return fail({.what = "cannot create a user namespace",
+                     .why = std::strerror(error_number),
+                     .hint = unshare_hint(error_number) + doctor_hint,
+                     .fault = Fault::engine});
     }
     // An unprivileged process may write a gid map only after it has given up setgroups.
     TRY(write_proc("/proc/self/setgroups", "deny"));

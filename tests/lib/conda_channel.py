@@ -237,14 +237,14 @@ def python_package():
     return package.byte_code()
 
 
-def c_program():
-    """A program with the prefix in its binary and in a text file."""
+def c_program(*options):
+    """A program with the prefix in its binary and in a text file. The options are for the compiler."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "where.c"
         source.write_text('#include <stdio.h>\nconst char where[] = "%s/share/where";\n'
                           'const char two[] = "%s/a:%s/b";\n'
                           "int main(void) { printf(\"%%s\\n%%s\\n\", where, two); return 0; }\n" % ((PLACEHOLDER,) * 3))
-        subprocess.run(["gcc", "-O0", "-o", f"{work}/where", str(source)], check=True)
+        subprocess.run(["gcc", "-O0", *options, "-o", f"{work}/where", str(source)], check=True)
         program = (Path(work) / "where").read_bytes()
     package = Package("where", "1.0", depends=["__glibc >=2.17"])
     package.add("bin/where", program, 0o755, "binary")

@@ -14,6 +14,8 @@ test_packages=(
     openssh-server python3-pip python3-pytest python3-selenium python3-zstandard qemu-user-static skopeo slurm-client
     slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace umoci util-linux zsh
 )
+# For tests in virtual machines (tests/machines).
+machine_packages=(e2fsprogs gcc mmdebstrap python3-pip python3-zstandard qemu-system-x86 zstd)
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi

@@ -191,6 +191,7 @@ TEST(FilesystemType, WhichAreOnANetwork) {
 TEST(AvailableBytes, AlsoForWhatIsNotThereYet) {
     EXPECT_GT(available_bytes("/tmp").value(), 0U);
     EXPECT_GT(available_bytes("/tmp/no/such").value(), 0U);
+    EXPECT_FALSE(available_bytes("/proc")) << "it has no size, which does not mean that it is full";
 }
 
 TEST(Staging, IsPrivateAndRemoved) {
