@@ -56,6 +56,7 @@ build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(e
     return with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
         // Check again: another build may have used the prefix before the lock.
         TRY(prefix::check_prefix(options.prefix, options.force));
+        if (options.layout == inputs::Layout::profile) TRY(prefix::check_later_changes(place.lock));
         return run_steps(place, *make_builder(place.context), nullptr);
     });
 }

@@ -93,11 +93,10 @@ nlohmann::json commands_of(const std::vector<Manifest>& line) {
 
 /// Copies the records of the first state in `line`, and the inputs of that state and all its ancestors.
 Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix, const fs::path& records) {
+    TRY(make_directories(records.parent_path()));
     std::error_code failed;
-    fs::create_directories(records.parent_path(), failed);
-    if (!failed)
-        fs::copy(prefix / prefix::state_directory(line.front().state), records, fs::copy_options::recursive,
-                 failed);
+    fs::copy(prefix / prefix::state_directory(line.front().state), records, fs::copy_options::recursive,
+             failed);
     if (failed) return fail_errno("cannot copy the records", records.string(), failed.value());
     // Of several inputs with the same name, the newest is kept.
     constexpr auto older = fs::copy_options::recursive | fs::copy_options::skip_existing;

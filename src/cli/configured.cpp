@@ -110,11 +110,9 @@ inputs::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
 }
 
 mode_t Configured::umask_bits() const {
-    if (const auto bits = config::parse_umask(config_.text(Key::umask))) {
-        umask(*bits);
-        return *bits;
-    }
-    const mode_t bits = umask(0);
+    const mode_t of_shell = umask(0);
+    // An installation to which all users can write would be refused by launches (why_foreign).
+    const mode_t bits = config::parse_umask(config_.text(Key::umask)).value_or(of_shell) | S_IWOTH;
     umask(bits);
     return bits;
 }
@@ -135,9 +133,8 @@ Result<fs::path> Configured::staging(const std::string& typed) const {
     if (!directory || directory->empty()) return directory;
     if (!typed.empty() && fs::path(typed) != *directory) warn_of_force(Key::staging, "--tmpdir " + typed);
     const auto& where = value.settings.front().where;
-    fs::create_directories(*directory, failed);
-    if (failed)
-        return fail_input("cannot create the staging directory " + directory->string(), failed.message(),
+    if (const auto made = make_directories(*directory); !made)
+        return fail_input("cannot create the staging directory " + directory->string(), made.error().why,
                           where);
     TRY(check_owner(*directory, "staging directory", where, "Choose another directory with --tmpdir."));
     return directory;

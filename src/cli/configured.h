@@ -38,7 +38,8 @@ public:
     [[nodiscard]] std::vector<Located> written(config::Key key) const;
     /// All settings but the cache, which can fail.
     [[nodiscard]] inputs::SiteSettings site_settings(bool wrapper_paths_typed) const;
-    /// Applies a configured umask to this process. Returns the effective umask.
+    /// Applies a configured umask to this process, and denies other users write access in any case. Returns
+    /// the effective umask.
     [[nodiscard]] mode_t umask_bits() const;
 
     /// Creates a configured directory if it is missing.

@@ -10,9 +10,11 @@
 #include "util/process.h"
 #include "util/progress.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
 #include <utility>
@@ -32,6 +34,7 @@ struct StageArguments {
     std::string directory, place = "local";
     bool node = false;
     std::vector<std::string> brought;
+    std::string report = {};
 };
 
 constexpr const char* stage_examples = R"(Example, in a job script before its srun:
@@ -42,14 +45,16 @@ copy instead of the shared filesystem. The copy disappears when the job ends. Wi
 and keep it running:
   containerize stage --node ~/envs/ml &)";
 
-// Printed by each node when its copy is ready, or when it failed. Other lines are messages. An empty line
-// comes first, because Slurm may cut a long message before its line break.
+// A node's report is a line of its number in the step, the token of this run, and one of these words. Other
+// lines are messages, also of programs that the site or the user lets run in each task: they do not know the
+// token. An empty line comes before a report, because Slurm may cut a long message before its line break.
 constexpr std::string_view held = "held", not_held = "failed";
 
 /// Holds this node's copies until the process is told to end.
 Result<int> hold(const fs::path& prefix, const manifest::Manifest& manifest, manifest::StagePlace place,
-                 const std::vector<std::string>& brought) {
+                 const StageArguments& arguments) {
     catch_interrupts();
+    const auto& brought = arguments.brought;
     auto holder = mounts::ImageHolder::hold(manifest, prefix, place, {brought.begin(), brought.end()});
     std::array<char, 256> node{};
     gethostname(node.data(), node.size() - 1);
@@ -59,7 +64,7 @@ Result<int> hold(const fs::path& prefix, const manifest::Manifest& manifest, man
     }
     for (const auto& note : holder->notes())
         fmt::print(stderr, "containerize: {}: {}\n", node.data(), note);
-    fmt::print("\n{}\n", held);
+    fmt::print("\n{}{}{}\n", arguments.report, arguments.report.empty() ? "" : " ", held);
     std::fflush(stdout);
     holder->serve();
     return 0;
@@ -93,35 +98,61 @@ Result<Background> start_in_background(const std::vector<std::string>& words) {
     return program;
 }
 
+/// Whether the nodes that have reported hold a copy, by their numbers. Of several reports of a node, the last
+/// counts: the process that held the copy may have been killed.
+class Reports {
+public:
+    explicit Reports(const std::string& token)
+        : held_(fmt::format(" {} {}", token, held)), not_held_(fmt::format(" {} {}", token, not_held)) {}
+
+    /// Returns false if the line is no report.
+    bool add(std::string_view line) {
+        const bool good = line.ends_with(held_);
+        if (!good && !line.ends_with(not_held_)) return false;
+        const auto number = line.substr(0, line.size() - (good ? held_ : not_held_).size());
+        nodes_[std::string(number)] = good;
+        return true;
+    }
+
+    [[nodiscard]] std::size_t all() const { return nodes_.size(); }
+    [[nodiscard]] std::size_t good() const {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(nodes_, [](const auto& node) { return node.second; }));
+    }
+
+private:
+    std::string held_, not_held_;
+    std::map<std::string, bool> nodes_;
+};
+
 /// Waits until all nodes have reported, passes their messages on, and returns how many hold a copy.
-std::size_t wait_for_nodes(const Fd& output, std::size_t nodes) {
+std::size_t wait_for_nodes(const Fd& output, std::size_t nodes, const std::string& token) {
     std::string text;
     std::array<char, 4096> buffer{};
-    std::size_t good = 0, bad = 0;
-    while (good + bad < nodes) {
+    Reports reports(token);
+    while (reports.all() < nodes) {
         const auto got = read(output.get(), buffer.data(), buffer.size());
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break; // srun has ended
         text.append(buffer.data(), static_cast<std::size_t>(got));
         for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
             const auto line = std::string_view(text).substr(0, end);
-            if (line == held)
-                ++good;
-            else if (line == not_held)
-                ++bad;
-            else if (!line.empty())
-                fmt::print(stderr, "{}\n", line);
+            if (!reports.add(line) && !line.empty()) fmt::print(stderr, "{}\n", line);
         }
     }
     if (!text.empty()) fmt::print(stderr, "{}\n", text);
-    return good;
+    return reports.good();
 }
 
-/// A name that nobody can predict and take in advance.
-std::string new_name() {
+/// What nobody can predict.
+std::string new_token() {
     std::random_device random;
-    return fmt::format("{}/containerize-image-{:08x}{:08x}{:08x}", mounts::local_directory(), random(),
-                       random(), random());
+    return fmt::format("{:08x}{:08x}{:08x}", random(), random(), random());
+}
+
+/// A name that nobody can take in advance.
+std::string new_name() {
+    return fmt::format("{}/containerize-image-{}", mounts::local_directory(), new_token());
 }
 
 /// Copies the images by sbcast, which reads them once. Returns their paths on the nodes.
@@ -140,12 +171,15 @@ std::vector<std::string> bring(const fs::path& prefix, const manifest::Manifest&
 }
 
 std::vector<std::string> holder_command(const fs::path& prefix, const StageArguments& arguments,
-                                        std::size_t nodes, const std::vector<std::string>& brought) {
+                                        std::size_t nodes, const std::vector<std::string>& brought,
+                                        const std::string& token) {
     const auto count = std::to_string(nodes);
     std::error_code unknown;
     // Report failure however the holder ends, or the caller would wait for this node forever. Messages come
     // before it, because srun passes the two streams of a task on separately.
-    const auto script = fmt::format("\"$@\" 2>&1 || printf '\\n{}\\n'", not_held);
+    const auto script = fmt::format("report=\"$SLURM_PROCID {}\"; "
+                                    "\"$@\" --report \"$report\" 2>&1 || printf '\\n%s {}\\n' \"$report\"",
+                                    token, not_held);
     // A step on all nodes that takes no resources from the job's other steps.
     std::vector<std::string> words = {"srun",
                                       "--overlap",
@@ -180,8 +214,9 @@ Result<int> stage_on_nodes(const fs::path& prefix, const manifest::Manifest& man
                           "Run `containerize stage --node DIR &` on each node, or set CONTAINERIZE_STAGE.");
     const auto brought = hosts.size() > 1 ? bring(prefix, manifest) : std::vector<std::string>();
     forget_tasks_of_job();
-    auto step = TRY(start_in_background(holder_command(prefix, arguments, hosts.size(), brought)));
-    const auto count = wait_for_nodes(step.output, hosts.size());
+    const auto token = new_token();
+    auto step = TRY(start_in_background(holder_command(prefix, arguments, hosts.size(), brought, token)));
+    const auto count = wait_for_nodes(step.output, hosts.size(), token);
     fmt::print(stderr, "{}", read_file(path_of(step.errors)).value_or(""));
     if (count == 0)
         return fail({.what = "no node of the job has a copy",
@@ -199,7 +234,7 @@ Result<int> run_stage(const StageArguments& arguments) {
     auto prefix = TRY(find_installation(arguments.directory));
     auto manifest = TRY(manifest::read_manifest(prefix));
     const auto place = arguments.place == "ram" ? manifest::StagePlace::ram : manifest::StagePlace::local;
-    return arguments.node ? hold(prefix, manifest, place, arguments.brought)
+    return arguments.node ? hold(prefix, manifest, place, arguments)
                           : stage_on_nodes(prefix, manifest, arguments);
 }
 
@@ -221,6 +256,9 @@ void add_stage(CLI::App& app, Call& call) {
         ->needs("--node")
         ->allow_extra_args(false)
         ->group(""); // only for this program itself
+    command->add_option("--report", arguments->report, "What a report of this node begins with")
+        ->needs("--node")
+        ->group("");
     command->footer(stage_examples);
     on(*command, call, [arguments] { return run_stage(*arguments); });
 }

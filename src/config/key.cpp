@@ -289,7 +289,8 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .check = check_umask,
          .otherwise = "the shell's",
          .description = "Who may read an installation, in octal, such as `\"027\"`. It must not take "
-                        "permissions from the owner"},
+                        "permissions from the owner. Users other than the owner and the group never get "
+                        "write access"},
     }};
     return keys;
 }

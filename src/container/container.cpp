@@ -247,9 +247,9 @@ private:
         // The runtime itself creates names at the top of the container's root.
         if (fs::is_directory(place, failed) || mounts::nearest_directory(place) == place.root_path())
             return {};
-        if (fs::create_directories(place, failed); failed)
+        if (const auto made = make_directories(place); !made)
             return fail({.what = "cannot create the installation's original path",
-                         .why = failed.message(),
+                         .why = made.error().why,
                          .where = place.string(),
                          .hint = "Build the installation again where it is now."});
         return {};

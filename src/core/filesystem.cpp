@@ -69,7 +69,8 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
     temporary += "." + std::to_string(getpid()) + "-" + std::to_string(counter++);
     // Left by a killed process with the same pid.
     unlink(temporary.c_str());
-    Status done = write_and_sync(temporary, content, executable ? 0777 : 0666);
+    Status done =
+        write_and_sync(temporary, content, executable ? mode_of_new_directories : mode_of_new_files);
     if (done && rename(temporary.c_str(), path.c_str()) != 0)
         done = fail_errno("cannot write the file", path.string());
     if (!done) {
@@ -80,15 +81,19 @@ Status write_file(const fs::path& path, std::string_view content, bool executabl
 }
 
 Status make_directory(const fs::path& directory, const char* failure) {
-    std::error_code failed;
-    fs::create_directory(directory, failed);
-    return failed ? fail_errno(failure, directory.string(), failed.value()) : Status();
+    // std::filesystem would leave it to the umask alone who may write there.
+    if (mkdir(directory.c_str(), mode_of_new_directories) == 0) return {};
+    const int error_number = errno;
+    if (error_number != EEXIST) return fail_errno(failure, directory.string(), error_number);
+    if (!quiet::is_directory(directory)) return fail_errno(failure, directory.string(), ENOTDIR);
+    return {};
 }
 
 Status make_directories(const fs::path& directory, const char* failure) {
-    std::error_code failed;
-    fs::create_directories(directory, failed);
-    return failed ? fail_errno(failure, directory.string(), failed.value()) : Status();
+    if (quiet::is_directory(directory)) return {};
+    if (const auto parent = directory.parent_path(); !parent.empty() && parent != directory)
+        TRY(make_directories(parent, failure));
+    return make_directory(directory, failure);
 }
 
 Status sync_directory(const fs::path& directory) {

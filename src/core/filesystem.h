@@ -35,6 +35,11 @@ inline bool is_regular_file(const fs::path& path) {
 
 } // namespace quiet
 
+/// What this program makes may be changed by its group if the umask allows that, and never by others, even if
+/// the umask or a directory's default access list allows it: launches refuse such installations.
+inline constexpr mode_t mode_of_new_files = 0664;
+inline constexpr mode_t mode_of_new_directories = 0775;
+
 Result<std::string> read_file(const fs::path& path, std::uint64_t limit = 64U << 20U);
 
 /// The same for a file that the user gave: a failure is an input error.
@@ -43,15 +48,15 @@ Result<std::string> read_input_file(const fs::path& path, std::uint64_t limit = 
 /// Whether nobody but this user and root can change the content, by the file's owner and mode.
 bool is_ours_alone(const struct stat& info);
 
-/// Replaces `path` atomically, by writing, syncing and renaming another file. The mode is 0666 (0777 if
-/// `executable`) less the umask.
+/// Replaces `path` atomically, by writing, syncing and renaming another file. The mode is `mode_of_new_files`
+/// (`mode_of_new_directories` if `executable`) less the umask.
 Status write_file(const fs::path& path, std::string_view content, bool executable = false);
 
 /// Whether both exist and have the same content.
 bool same_content(const fs::path& one, const fs::path& other);
 
-/// Creates a directory in one that exists. `failure` is what an error says.
-Status make_directory(const fs::path& directory, const char* failure);
+/// Creates a directory in one that exists, unless it exists already. `failure` is what an error says.
+Status make_directory(const fs::path& directory, const char* failure = "cannot create a directory");
 /// Creates a directory, and those above it that are missing.
 Status make_directories(const fs::path& directory, const char* failure = "cannot create a directory");
 

@@ -1,5 +1,6 @@
 #include "image/writer.h"
 
+#include "core/filesystem.h"
 #include "image/metadata.h"
 #include "image/squashfs_objects.h"
 
@@ -278,7 +279,7 @@ Result<Writer> Writer::create(const std::filesystem::path& image, const WriterOp
     auto state = std::make_unique<State>();
     state->path = image;
     state->options = options;
-    Fd fd(open(image.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    Fd fd(open(image.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode_of_new_files));
     if (!fd) return fail_errno("cannot create the image", image.string());
     state->file = std::make_unique<OutputFile>(std::move(fd));
     TRY(state->set_up());

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +60,11 @@ Result<OutsideView> OutsideView::keep() {
 
 Look OutsideView::look() const {
     return [this](const char* path, struct stat* info) { return look_at(path, info); };
+}
+
+bool OutsideView::has_ended() const {
+    pollfd channel{.fd = channel_.get(), .events = 0, .revents = 0};
+    return channel_ && poll(&channel, 1, 0) > 0 && (channel.revents & POLLHUP) != 0;
 }
 
 bool OutsideView::on_exit(pid_t pid) {

@@ -24,6 +24,9 @@ public:
     /// The helper process; 0 if there is none.
     [[nodiscard]] pid_t helper() const { return helper_; }
 
+    /// Whether the helper has ended, even if its exit was not collected yet.
+    [[nodiscard]] bool has_ended() const;
+
     /// Whether the process that has exited is the helper. Then no owner is known any more.
     bool on_exit(pid_t pid);
 

@@ -54,6 +54,11 @@ bool is_special(const fs::path& prefix) {
     return home != nullptr && *home != '\0' && prefix == fs::weakly_canonical(home, failed);
 }
 
+/// Other users can only change this if its owner lets them. Root always can.
+bool is_of_another(const struct stat& info) {
+    return !is_of(info) && launch::has_access_to_other_users();
+}
+
 Status check_maintainer(const Fd& directory, const fs::path& prefix) {
     struct stat info {};
     if (fstat(directory.get(), &info) != 0) return fail_errno("cannot examine the prefix", prefix.string());
@@ -65,8 +70,7 @@ Status check_maintainer(const Fd& directory, const fs::path& prefix) {
                   "`chmod -R o-w " +
                       shell_quoted(prefix.string()) + "`."
                 : "Choose another prefix.");
-    // Other users can only write here if the owner lets them. Root always can.
-    if (is_of(info) || !launch::has_access_to_other_users()) return {};
+    if (!is_of_another(info)) return {};
     return fail_input(
         "this directory belongs to another user",
         "as root, this command would run that user's programs and follow that user's links", prefix.string(),
@@ -97,6 +101,19 @@ Status check_maintainer(const fs::path& prefix) {
     if (directory) return check_maintainer(directory, prefix);
     if (errno == ENOENT) return {};
     return fail_errno("cannot open the prefix", prefix.string());
+}
+
+Status check_later_changes(const PrefixLock& lock) {
+    struct stat info {};
+    if (fstat(lock.lock.get(), &info) != 0)
+        return fail_errno("cannot examine the prefix", lock.prefix.string());
+    if (!is_of_another(info)) return {};
+    return fail_input(
+        "root's files belong to another user on this filesystem",
+        "so root cannot change an installation here, as this command would after building it",
+        lock.prefix.string(),
+        "Run the command as the user who shall own the installation, or choose a prefix on another "
+        "filesystem.");
 }
 
 Result<fs::path> check_prefix(const std::string& given, bool force) {
@@ -192,10 +209,10 @@ std::unexpected<Error> locked_by_another(const fs::path& prefix, const Fd& direc
 }
 
 // Returns whether the directory had to be made.
-Result<bool> make_directory(const fs::path& directory, CleanupProcess& cleanup) {
+Result<bool> make_own_directory(const fs::path& directory, CleanupProcess& cleanup) {
     if (quiet::exists(directory)) return false;
     cleanup.remove_directory_later(directory); // register first: the build may be killed right after mkdir()
-    if (mkdir(directory.c_str(), 0777) == 0) return true;
+    if (mkdir(directory.c_str(), mode_of_new_directories) == 0) return true;
     if (errno != EEXIST) return cannot_lock("cannot create the directory", directory);
     return false;
 }
@@ -215,8 +232,8 @@ Result<PrefixLock> lock_prefix(const fs::path& prefix, CleanupProcess& cleanup) 
     for (auto one = prefix.parent_path(); !quiet::exists(one); one = one.parent_path())
         missing.insert(missing.begin(), one);
     for (const auto& directory : missing)
-        TRY(make_directory(directory, cleanup));
-    auto made = TRY(make_directory(prefix, cleanup));
+        TRY(make_own_directory(directory, cleanup));
+    auto made = TRY(make_own_directory(prefix, cleanup));
     if (access(prefix.c_str(), W_OK | X_OK) != 0) return cannot_lock("cannot write to the prefix", prefix);
     PrefixLock lock{.prefix = prefix, .existed = !made, .locked = false, .lock = {}};
     lock.lock.reset(open(prefix.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -44,4 +44,8 @@ struct [[nodiscard]] PrefixLock {
 /// lock, or if check_maintainer() refuses an existing directory.
 Result<PrefixLock> lock_prefix(const std::filesystem::path& prefix, CleanupProcess& cleanup);
 
+/// Refuses (Fault::input) a directory whose installation check_maintainer() would not let this user change,
+/// though lock_prefix() has just made it: on some network filesystems, root's files belong to another user.
+Status check_later_changes(const PrefixLock& lock);
+
 } // namespace containerize::prefix

@@ -54,8 +54,8 @@ Status move(const fs::path& from, const fs::path& to) {
 
 // Moves all files below `from` over those in `to`. Old and new launchers are interchangeable.
 Status move_files(const fs::path& from, const fs::path& to) {
+    TRY(make_directories(to));
     std::error_code failed;
-    fs::create_directories(to, failed);
     for (const auto& entry : entries_in(from, failed)) {
         const auto target = to / entry.path().filename();
         TRY(fs::is_directory(entry.symlink_status()) ? move_files(entry.path(), target)
@@ -259,7 +259,7 @@ Status move_new_files(const Publication& publication) {
     std::error_code failed;
     for (const auto& image : publication.manifest.images()) {
         if (!fs::exists(assembly / image.file, failed)) continue; // belongs to an earlier state
-        fs::create_directories((prefix / image.file).parent_path(), failed);
+        TRY(make_directories((prefix / image.file).parent_path()));
         TRY(move(assembly / image.file, prefix / image.file));
         TRY(sync_directory((prefix / image.file).parent_path()));
     }
@@ -272,7 +272,7 @@ Status move_new_files(const Publication& publication) {
     if (fs::exists(assembly / state, failed)) {
         // A state without a manifest does not count, so it counts only once it is the current one.
         TRY(move(assembly / state / launch::manifest_name, manifest_of_state));
-        fs::create_directories((prefix / state).parent_path(), failed);
+        TRY(make_directories((prefix / state).parent_path()));
         TRY(move(assembly / state, prefix / state));
         TRY(sync_directory((prefix / state).parent_path()));
     }
@@ -374,8 +374,9 @@ Result<fs::path> make_assembly(const PrefixLock& lock, CleanupProcess& cleanup) 
     // Unpredictable, so that nobody can take the name in advance in a directory like /tmp.
     std::random_device number;
     fs::path assembly = parent / (assembly_name(lock.prefix) + std::to_string(number()) + this_host());
-    // The assembly becomes the prefix, so it gets the default mode and inherits the parent's group.
-    if (mkdir(assembly.c_str(), 0777) != 0) return fail_errno("cannot create a directory", assembly.string());
+    // The assembly becomes the prefix, so it gets the usual mode and inherits the parent's group.
+    if (mkdir(assembly.c_str(), mode_of_new_directories) != 0)
+        return fail_errno("cannot create a directory", assembly.string());
     cleanup.remove_tree_later(assembly);
     return assembly;
 }

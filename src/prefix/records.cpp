@@ -42,7 +42,7 @@ Result<mode_t> mode_of(const fs::path& file) {
 /// The lock repeats parts of the inputs and of the previous lock, such as variables: only those who can read
 /// all of them may read it.
 Status write_lock(const fs::path& share, const Records& records, mode_t umask_bits) {
-    mode_t mode = 0666U & ~umask_bits;
+    mode_t mode = mode_of_new_files & ~umask_bits;
     std::vector<mode_t> of_repeated;
     for (const auto& input : records.inputs)
         of_repeated.push_back(input.mode);
@@ -68,7 +68,8 @@ Status keep_input(const Input& input, const fs::path& copy, mode_t umask_bits) {
     const auto text = decode(input.content, input.file);
     const auto& readable = text ? *text : input.content;
     const auto kept = without_marked_logins(redacted(readable));
-    return write_new_file(copy, kept == readable ? input.content : kept, input.mode & ~umask_bits);
+    return write_new_file(copy, kept == readable ? input.content : kept,
+                          input.mode & mode_of_new_directories & ~umask_bits);
 }
 
 /// A name that no other copy has: files of the same name from different directories are told apart by a

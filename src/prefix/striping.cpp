@@ -1,5 +1,6 @@
 #include "prefix/striping.h"
 
+#include "core/filesystem.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -15,13 +16,13 @@ unsigned stripes_for(std::uint64_t bytes) {
 bool make_striped_directory(const fs::path& directory, unsigned stripes, const Environment& environment) {
     const auto lfs = find_program("lfs", search_path(environment));
     if (!lfs) return false;
-    std::error_code failed;
-    if (!fs::create_directory(directory, failed)) return false;
+    if (!make_directory(directory)) return false;
     const auto done =
         run({.argv = {*lfs, "setstripe", "-c", std::to_string(stripes), "-S", "16M", directory.string()},
              .environment = environment});
     if (done && done->ok()) return true;
     log::detail("the image is not striped: " + (done ? "lfs failed" : to_string(done.error())));
+    std::error_code failed;
     fs::remove(directory, failed);
     return false;
 }

@@ -69,7 +69,7 @@ Status add_program(const fs::path& program, const fs::path& name, const WrapperR
         link(existing.c_str(), to.c_str()) == 0)
         return {};
     TRY(copy_file_synced(program, to));
-    if (chmod(to.c_str(), 0777 & ~request.umask_bits) != 0)
+    if (chmod(to.c_str(), mode_of_new_directories & ~request.umask_bits) != 0)
         return fail_errno("cannot copy a program", to.string());
     return {};
 }
@@ -166,7 +166,7 @@ Result<std::size_t> make_wrappers(const WrapperRequest& request) {
         }
         const fs::path directory = request.output / path;
         const auto before = commands;
-        fs::create_directories(directory, failed);
+        TRY(make_directories(directory));
         for (const auto& entry : entries_in(real_directory(path, request), failed)) {
             const auto wrapper = directory / entry.path().filename();
             const auto kind = kind_of(entry.path(), request);

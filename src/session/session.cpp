@@ -108,7 +108,8 @@ public:
         log_.reset(openat(directory_.get(), launch::session_log_name,
                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         if (auto done = set_up(); !done) {
-            const bool superseded = is_superseded(); // then a missing directory may be the cause
+            // A missing directory may be the cause, or a killed helper. Another session has both.
+            const bool superseded = is_superseded() || outside_.has_ended();
             end_mounts();
             remove_own_directory();
             if (superseded) return fail({.what = launch::superseded_answer});
@@ -435,12 +436,18 @@ private:
             return answer_stale();
         auto installation = open_installation(prefix);
         if (!installation) return answer_refused(prefix, installation.error());
-        // A new root would disturb running programs, so that a new session is better. A caller that is inside
-        // can have no other session, however.
-        if (launch::mount_namespace_of(std::to_string(caller)) != launch::mount_namespace_of("self") &&
-            mounts::namespace_in_use(mounts_) && MountedImage::needs_new_root(installation->manifest))
+        // A caller that is inside can have no other session.
+        const bool is_inside =
+            launch::mount_namespace_of(std::to_string(caller)) == launch::mount_namespace_of("self");
+        // A new root would disturb running programs, so that a new session is better.
+        if (!is_inside && mounts::namespace_in_use(mounts_) &&
+            MountedImage::needs_new_root(installation->manifest))
             return answer_stale();
-        if (auto done = mount(std::move(*installation)); !done) return answer_refused(prefix, done.error());
+        if (auto done = mount(std::move(*installation)); !done) {
+            // Without the helper, no directory is trusted. Another session has a helper.
+            if (!is_inside && outside_.has_ended()) return answer_stale();
+            return answer_refused(prefix, done.error());
+        }
         note("mounted " + prefix);
         return launch::mounted_answer;
     }

@@ -113,14 +113,14 @@ Status sync_file(const fs::path& path) {
 
 Result<std::string> copy_file_synced(const fs::path& from, const fs::path& to,
                                      const std::function<void(std::uint64_t)>& progress) {
-    return copy_to_new_file(from, to, 0666, progress);
+    return copy_to_new_file(from, to, mode_of_new_files, progress);
 }
 
 Status copy_file_with_mode(const fs::path& from, const fs::path& to, mode_t umask_bits) {
     struct stat info {};
     if (stat(from.c_str(), &info) != 0) return fail_errno("cannot read the file", from.string());
     TRY(copy_to_new_file(from, to, 0600, {}));
-    if (chmod(to.c_str(), info.st_mode & 0777U & ~umask_bits) != 0)
+    if (chmod(to.c_str(), info.st_mode & mode_of_new_directories & ~umask_bits) != 0)
         return fail_errno("cannot write the file", to.string());
     return {};
 }

@@ -21,7 +21,8 @@ Result<std::string> copy_file_synced(const std::filesystem::path& from, const st
 Result<std::string> move_file_synced(const std::filesystem::path& from, const std::filesystem::path& to,
                                      const std::function<void(std::uint64_t)>& progress = {});
 
-/// Copies content and permissions, the latter less `umask_bits`. Fails if `to` exists.
+/// Copies content and permissions, the latter less `umask_bits` and write access for others. Fails if `to`
+/// exists.
 Status copy_file_with_mode(const std::filesystem::path& from, const std::filesystem::path& to,
                            mode_t umask_bits);
 

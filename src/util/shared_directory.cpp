@@ -35,9 +35,8 @@ std::string make_as_above(const fs::path& directory, const struct stat& above) {
 } // namespace
 
 std::string make_writable_directory(const fs::path& directory) {
-    std::error_code problem;
-    fs::create_directories(directory, problem);
-    return problem ? problem.message() : why_not_writable(directory);
+    const auto made = make_directories(directory);
+    return made ? why_not_writable(directory) : made.error().why;
 }
 
 std::string make_private_directory(const fs::path& directory) {

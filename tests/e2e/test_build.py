@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 import time
@@ -120,6 +121,33 @@ def test_umask_decides_who_may_read(user, tool, work, spec, only_python, umask, 
     listing = subprocess.run(["unsquashfs", "-ll", str(prefix / "env.sqfs")], capture_output=True, text=True).stdout
     modes = {line[:10] for line in listing.splitlines() if line[:1] in "-d"}
     assert modes and all((mode[7] == "r") == readable for mode in modes)
+
+
+# A default access list, in the form of linux/posix_acl_xattr.h, which replaces the umask: for the owner, the group and others.
+OPEN_TO_ALL = struct.pack("<I" + 3 * "HHI", 2, 1, 7, 0xFFFFFFFF, 4, 5, 0xFFFFFFFF, 32, 7, 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize("cause", ["umask", "setting", "access list"])
+def test_others_can_never_write(user, tool, work, only_python, cause):
+    """Launches would refuse such an installation, and others could change what is in such a cache."""
+    spec = user.write(work / "spec.txt", only_python)
+    made = [user.directory(work), user.directory(work)]
+    home, prefix = made[0], made[1] / "above/env"
+    settings = user.write(work / "settings.yaml", "defaults:\n  umask: '000'\n" if cause == "setting" else "")
+    if cause == "access list":
+        for path in made:
+            os.setxattr(path, "system.posix_acl_default", OPEN_TO_ALL)
+    more = {"env": {"HOME": str(home), "CONTAINERIZE_CONFIG": str(settings)}, "umask": 0 if cause == "umask" else 0o022}
+    new(user, tool, prefix, spec, "--layout", "profile", **more)
+    for command in (["update", prefix, "--", "sh", "-c", f"echo 1 > {prefix}/lib/added"], ["profile", prefix, "--", "python", "-c", "import json"],
+                    ["rollback", prefix], ["update", prefix, "--", "sh", "-c", f"echo 2 > {prefix}/lib/added"], ["squash", prefix]):
+        user.run(str(tool), *map(str, command), **more)
+    assert python(user, prefix, f"print(open('{prefix}/lib/added').read())", **more) == "2"
+    assert (home / ".cache/containerize").is_dir()
+    every = [path for top in made for path in top.rglob("*") if not path.is_symlink()]
+    assert len(every) > 20 and not [path for path in every if path.stat().st_mode & stat.S_IWOTH]
+    if cause == "umask":
+        assert stat.S_IMODE(prefix.stat().st_mode) == 0o775 and stat.S_IMODE((prefix / "containerize.json").stat().st_mode) == 0o664
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another group")

@@ -167,6 +167,38 @@ def blocked_on(process: Path) -> str:
     return ""
 
 
+def test_a_launch_just_when_its_session_no_longer_sees_owners(user, env, small, sessions, work):
+    """The session that the launcher has asked cannot mount a moved installation any more, but another one can."""
+    user.run(f"{env}/bin/python", "-c", "pass")
+    [supervisor], [helper] = sessions.supervisors(), sessions.helpers()
+    moved = user.copy(small, work / "moved", work / "first")
+    os.kill(supervisor, signal.SIGSTOP)
+    os.kill(helper, signal.SIGKILL)
+    eventually(lambda: not sessions.helpers())
+    launch = user.start(f"{moved}/bin/python", "-c", "print(3)")
+    eventually(lambda: blocked_on(Path(f"/proc/{launch.pid}")).startswith("socket:"))
+    os.kill(supervisor, signal.SIGCONT)
+    assert launch.communicate(timeout=60) == ("3\n", "")
+    assert len(sessions.supervisors()) == 2
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
+def test_a_session_that_never_sees_owners_is_replaced(user, small, sessions, work):
+    """The helper is killed while the session starts."""
+    with HangingImage(user.copy(small, work / "moved", work / "first"), work) as hanging:
+        hanging.hang()
+        launch = user.start(f"{hanging.installation}/bin/python", "-c", "print(3)")
+        # There is also the guard of the start, which waits for something else.
+        looking_up = lambda: [pid for pid in sessions.helpers() if blocked_on(Path(f"/proc/{pid}")).startswith("socket:")]  # noqa: E731
+        eventually(lambda: [sessions.processes().get(pid) for pid in sessions.supervisors()] == [1] and looking_up())
+        [helper] = looking_up()
+        os.kill(helper, signal.SIGKILL)
+        eventually(lambda: helper not in sessions.processes())
+        hanging.go_on()
+        assert launch.communicate(timeout=60) == ("3\n", "")
+        sessions.kill_all()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
 def test_launcher_killed_while_it_starts_a_session(user, small, sessions, work):
     """Launches from other filesystems soon start a session. The one that the killed launcher has started is of no use any more."""

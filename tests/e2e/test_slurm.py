@@ -436,6 +436,25 @@ def test_copies_that_are_not_what_was_built(slurm, env, tool, nodes, work):
     nothing_left(*nodes)
 
 
+def test_messages_that_look_like_reports(slurm, env, tool, nodes, user, work):
+    """Slurm passes on what its prolog of a task prints. It says nothing about copies, even if srun is asked to label all lines."""
+    prolog = user.write(work / "prolog", "#!/bin/sh\nprintf 'print held\\nprint failed\\n'\n", 0o755)
+    image = env / "env.sqfs"
+    whole = image.read_bytes()
+    script = f"#!/bin/bash\nexport SLURM_TASK_PROLOG={prolog} SLURM_LABELIO=1\n{tool} stage {env}\necho code $?\n"
+    output = slurm.sbatch(script, "-N2", cwd=work).wait()
+    assert f"Staged: 2 of 2 nodes have a copy of {env} (" in output and output.endswith("code 0\n"), output
+    assert output.count("held\n") == output.count("failed\n") == 2, output
+    nothing_left(*nodes)
+    try:
+        image.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        output = slurm.sbatch(script, "-N2", cwd=work).wait()
+    finally:
+        image.write_bytes(whole)
+    assert "no node of the job has a copy" in output and output.endswith("code 1\n"), output
+    nothing_left(*nodes)
+
+
 def test_staging_is_for_jobs(tool, user, env):
     done = user.run(str(tool), "stage", str(env), check=False)
     assert done.returncode == 2 and "this is not a Slurm job" in done.stderr and "CONTAINERIZE_STAGE" in done.stderr

@@ -184,6 +184,31 @@ def test_root_changes_nothing_of_another_user(user, other, tool, small, home):
     assert done.returncode == 2 and f"{empty}: this directory belongs to another user" in done.stderr and not files(empty), done.stderr
 
 
+def test_root_on_a_filesystem_that_gives_its_files_to_nobody(tool, only_python, place, home):
+    """As NFS does with root_squash. A build in two steps fails before the first."""
+    for name in ("lower", "upper", "work", "squashed"):
+        (home / name).mkdir()
+    home.chmod(0o755)
+    spec = home / "spec.txt"
+    spec.write_text(only_python)
+    options = f"lowerdir={home}/lower,upperdir={home}/upper,workdir={home}/work,squash_to_uid=65534,squash_to_gid=65534,allow_other"
+    subprocess.run(["fuse-overlayfs", "-o", options, home / "squashed"], check=True)
+    try:
+        prefix = home / "squashed/above/env"
+
+        def new(*options):
+            return subprocess.run([tool, "new", "--prefix", prefix, *options, spec], capture_output=True, text=True, timeout=300,
+                                  env={**os.environ, "HOME": str(home)})
+
+        done = new("--layout", "profile")
+        assert done.returncode == 2 and f"{prefix}: root's files belong to another user on this filesystem" in done.stderr, done.stderr
+        assert "Packing" not in done.stderr and not list((home / "squashed").iterdir()), done.stderr
+        assert new("--no-profile").returncode == 0
+        assert prefix.stat().st_uid == 65534
+    finally:
+        subprocess.run(["umount", "--lazy", home / "squashed"], check=True)
+
+
 def test_a_directory_that_all_users_can_write_to_is_not_changed(user, other, tool, small, home):
     env = user.copy(small, home / "env", home / "env")
     for uid in (user.uid, other.uid):

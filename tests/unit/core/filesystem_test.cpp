@@ -71,6 +71,29 @@ TEST(WriteFile, ReplacesAndLeavesNothingBeside) {
     EXPECT_EQ(entries(directory.path()), 1U);
 }
 
+TEST(MakeDirectories, ThatOthersCannotWriteTo) {
+    const TemporaryDirectory directory;
+    const Umask none(0);
+    const auto below = directory / "a/b/c";
+    ASSERT_TRUE(make_directories(below));
+    for (const auto& made : {directory / "a", directory / "a/b", below})
+        EXPECT_EQ(mode_of(made), 0775U);
+    ASSERT_TRUE(write_file(below / "file", "text"));
+    EXPECT_EQ(mode_of(below / "file"), 0664U);
+    ASSERT_TRUE(write_file(below / "program", "text", true));
+    EXPECT_EQ(mode_of(below / "program"), 0775U);
+    EXPECT_TRUE(make_directories(below)) << "it exists";
+    EXPECT_TRUE(make_directories(directory / "a/b/c/d/"));
+    EXPECT_TRUE(fs::is_directory(below / "d"));
+    for (const auto& taken : {below / "file", below / "file/more", directory / "a/b/c/file/more/yet"})
+        EXPECT_FALSE(make_directories(taken)) << taken;
+    EXPECT_EQ(to_string(make_directory(below / "file").error()),
+              (below / "file").string() + ": cannot create a directory: Not a directory");
+    fs::create_directory_symlink("c", directory / "a/b/link");
+    EXPECT_TRUE(make_directories(directory / "a/b/link/e"));
+    EXPECT_TRUE(fs::is_directory(below / "e"));
+}
+
 TEST(WriteFile, FailureLeavesTheOldContent) {
     const TemporaryDirectory directory;
     fs::create_directory(directory / "d");

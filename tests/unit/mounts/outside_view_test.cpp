@@ -34,12 +34,18 @@ TEST_F(OutsideViewTest, AHelperThatIsAskedToEndStays) {
 TEST_F(OutsideViewTest, WithoutItsHelperNothingIsTrusted) {
     const auto view = test::good(OutsideView::keep());
     ASSERT_GT(view.helper(), 0);
+    EXPECT_FALSE(view.has_ended());
     ASSERT_EQ(kill(view.helper(), SIGKILL), 0);
     ASSERT_EQ(waitpid(view.helper(), nullptr, 0), view.helper());
+    EXPECT_TRUE(view.has_ended());
     const auto foreign = find_foreign("/usr", {.look = view.look()});
     ASSERT_TRUE(foreign);
     EXPECT_EQ(foreign->path, "/");
     EXPECT_TRUE(foreign->unknown);
+}
+
+TEST_F(OutsideViewTest, WithoutAHelperNoneHasEnded) {
+    EXPECT_FALSE(OutsideView().has_ended());
 }
 
 } // namespace containerize::mounts
