@@ -32,8 +32,6 @@ cmake --build --preset bundle >/dev/null
 step "clang-tidy"
 tests/lib/tidy.py build/release "$cache/tidy"
 build asan
-tests/lib/aarch64_sysroot.sh "$cache/aarch64"
-build aarch64
 
 # End-to-end tests run as an unprivileged user, like the program itself; another user tries to get in its way.
 if [ "$(id -u)" = 0 ]; then
@@ -47,8 +45,6 @@ fi
 at_once=$((2 * $(nproc)))  # tests also wait: for servers, other nodes and time limits
 step "Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 ctest --test-dir build/asan --output-on-failure -j "$at_once" -L unit
-step "Unit tests for aarch64 in an emulator"
-ctest --test-dir build/aarch64 --output-on-failure -j "$at_once" -L unit
 step "All tests"
 if [ $# = 0 ]; then set -- -LE long; fi
 ctest --test-dir build/release --output-on-failure -j "$at_once" "$@"

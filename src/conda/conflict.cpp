@@ -155,7 +155,7 @@ private:
         if (nothing_.contains(need.dependency)) {
             if (!name.starts_with("__")) return ", which no channel has";
             missing_virtual_ = name;
-            return ", which this machine does not have";
+            return ", which the machine does not have";
         }
         for (const Wanted* wanted : wanted_)
             if (wanted->spec.name == name && wanted->spec.text != dependency)

@@ -122,7 +122,7 @@ Result<Solution> solve(PackagePool& packages, SolveRequest request) {
     for (const auto& wanted : request.wanted) {
         if (wanted.spec.name.starts_with("__")) {
             if (machine_has(packages, wanted.spec)) continue;
-            return fail_input("this machine has no " + wanted.spec.to_string(), {}, wanted.where,
+            return fail_input("the machine has no " + wanted.spec.to_string(), {}, wanted.where,
                               missing_virtual_hint(wanted.spec.name));
         }
         QueueOwner candidates;

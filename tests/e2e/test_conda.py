@@ -366,6 +366,8 @@ def test_packages_for_another_platform_are_only_shown(build, user):
                 for name, depends in (("app", ["__archspec 1 aarch64", "__linux >=4.18", "__glibc >=2.28"]),
                                       ("new", ["__glibc >=2.35"]), ("gpu", ["__cuda >=12"]))}
     channel = build.work / "channel"
+    for subdir in ("linux-aarch64", "noarch"):
+        (channel / subdir).mkdir(parents=True)
     user.write(channel / "linux-aarch64/repodata.json", json.dumps({"packages.conda": packages}))
     user.write(channel / "noarch/repodata.json", "{}")
     spec = build.spec(["app"], f"file://{channel}")
@@ -374,7 +376,7 @@ def test_packages_for_another_platform_are_only_shown(build, user):
     more = {"CONDA_OVERRIDE_GLIBC": "2.39"}
     assert set(build.plan(needs_more, "--platform", "linux-aarch64", "--cuda", "12.4", env=more)) == {"app", "new", "gpu"}
     refused = build.refused(needs_more, "--platform", "linux-aarch64", "--dry-run")
-    assert "set CONDA_OVERRIDE_GLIBC." in refused and "--cuda" in refused, refused
+    assert "gpu 1.0 needs __cuda >=12, which the machine does not have" in refused and "set CONDA_OVERRIDE_GLIBC." in refused, refused
     assert "cannot create an installation for linux-aarch64 on this machine" in build.refused(spec, "--platform", "linux-aarch64")
     unknown = build.refused(spec, "--platform", "linux-amd64", "--dry-run")
     assert "linux-64" in unknown and "linux-aarch64" in unknown and "linux-ppc64le" in unknown
@@ -673,7 +675,7 @@ REFUSED = {
     "test-recipes failing_post_link": "the post-link script of failing_post_link-1.0-0 failed",
     "test-recipes unsatisfiable": "unsatisfiable 1.0 needs versioned <1.0, which no channel has",
     "dummy_channel_1 dummy-d": "dummy-d 0.1.0 needs dummy-x, which no channel has",
-    "virtual_packages cuda-arch": "cuda-arch 0.1.0 needs __cuda_arch >=12, which this machine does not have",
+    "virtual_packages cuda-arch": "cuda-arch 0.1.0 needs __cuda_arch >=12, which the machine does not have",
 }
 
 

@@ -162,7 +162,7 @@ TEST(Solver, VirtualPackagesFeaturesConstraintsAndPins) {
     EXPECT_EQ(channels.solved({"b"}), "b-2.0-0");
     EXPECT_EQ(channels.solved({"old"}), "old-1.0-0");
     EXPECT_TRUE(
-        channels.solved({"new"}).contains("new 1.0 needs __glibc >=3, which this machine does not have"))
+        channels.solved({"new"}).contains("new 1.0 needs __glibc >=3, which the machine does not have"))
         << channels.solved({"new"});
     EXPECT_TRUE(channels.solved({"torch=2.0=cuda"}).contains("--cuda 12.4"))
         << channels.solved({"torch=2.0=cuda"});
@@ -288,7 +288,7 @@ TEST(Solver, DependenciesInOddForms) {
     EXPECT_EQ(channels.solved({"d"}), "d-0-0") << "one that would take the solver too deep";
     EXPECT_EQ(channels.solved({"e"}), "e-0-0") << "one that would write to the terminal";
     EXPECT_EQ(channels.solved({"g"}), "g-0-0") << "one that would take all memory";
-    EXPECT_TRUE(channels.solved({"h"}).contains("h 1 needs __, which this machine does not have"));
+    EXPECT_TRUE(channels.solved({"h"}).contains("h 1 needs __, which the machine does not have"));
 }
 
 TEST(Solver, ADamagedListIsNamed) {
