@@ -28,7 +28,7 @@ if [ -z "$bundle" ]; then
     have_packages "${build_packages[@]}"
     cmake --preset release >/dev/null
     cmake --build --preset bundle
-    bundle=$(realpath build/release/containerize-*-linux-x86_64.tar.zst)
+    bundle=$(ls -t build/release/containerize-*-linux-x86_64.tar.zst | sed -n 1p) # of the newest version
 fi
 
 # The disk that all machines get besides their own.
