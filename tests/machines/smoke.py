@@ -195,7 +195,7 @@ def compose():
         alice.end_sessions()
         said = alice.says("all-tools", env=path)
         require(said.splitlines() == [f"{CONDA}/share/where", "1.16.0", f"{CONDA}/share/where"], said)
-        require(len([pid for pid, parent in alice.sessions().items() if parent == 1]) == 1, "more than one session")
+        require(len([pid for pid, parent in alice.sessions().items() if parent == 1]) == 1, f"not one session: {alice.sessions()}\n{alice.log()}")
 
 
 def update(version, way, *options, env=None):
