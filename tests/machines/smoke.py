@@ -79,7 +79,7 @@ class User:
             try:
                 if entry.name.isdigit() and entry.stat().st_uid == self.entry.pw_uid:
                     status = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/containerize-session") and status[0] != "Z":
+                    if b"/libexec/containerize-session" in (entry / "cmdline").read_bytes().split(b"\0")[0] and status[0] != "Z":
                         found[int(entry.name)] = int(status[1])
             except OSError:  # it has ended
                 pass
