@@ -28,7 +28,7 @@ if [ -z "$bundle" ]; then
     have_packages "${build_packages[@]}"
     cmake --preset release >/dev/null
     cmake --build --preset bundle
-    bundle=$(ls -t build/release/containerize-*-linux-x86_64.tar.zst | sed -n 1p) # of the newest version
+    bundle=$(ls -t build/release/containerize-*-linux-x86_64.tar.zst | sed -n 1p) # of the latest build
 fi
 
 # The disk that all machines get besides their own.

@@ -79,7 +79,7 @@ class User:
             try:
                 if entry.name.isdigit() and entry.stat().st_uid == self.entry.pw_uid:
                     status = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/containerize-session") and status[0] != "Z":
+                    if b"/libexec/containerize-session" in (entry / "cmdline").read_bytes().split(b"\0")[0] and status[0] != "Z":
                         found[int(entry.name)] = int(status[1])
             except OSError:  # it has ended
                 pass
@@ -195,7 +195,7 @@ def compose():
         alice.end_sessions()
         said = alice.says("all-tools", env=path)
         require(said.splitlines() == [f"{CONDA}/share/where", "1.16.0", f"{CONDA}/share/where"], said)
-        require(len([pid for pid, parent in alice.sessions().items() if parent == 1]) == 1, "more than one session")
+        require(len([pid for pid, parent in alice.sessions().items() if parent == 1]) == 1, f"not one session: {alice.sessions()}\n{alice.log()}")
 
 
 def update(version, way, *options, env=None):
