@@ -317,6 +317,11 @@ void add_work_options(CLI::App& command, BuildArguments& arguments) {
     add_configured(command, Key::compression, arguments.compression)->type_name("KIND");
     add_configured(command, Key::block_size, arguments.block_size)->type_name("SIZE");
     add_configured(command, Key::staging, arguments.staging_parent)->type_name("DIR");
+    add_log_options(command, arguments);
+}
+
+void add_log_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Work");
     auto* verbose = command.add_flag("-v,--verbose", arguments.verbose, "Show the output of all programs");
     command.add_flag("-q,--quiet", arguments.quiet, "Show only warnings and errors")->excludes(verbose);
     command.add_option("--log", arguments.log_file, "Also write the log to this file")->type_name("FILE");

@@ -54,6 +54,8 @@ void add_profile_options(CLI::App& command, BuildArguments& arguments);
 void add_layout_option(CLI::App& command, BuildArguments& arguments);
 /// Options for the work itself: jobs, compression, staging directory, log.
 void add_work_options(CLI::App& command, BuildArguments& arguments);
+/// Only what a command says, on the terminal and in a file. add_work_options() has these, too.
+void add_log_options(CLI::App& command, BuildArguments& arguments);
 
 /// The commands themselves, called with parsed options. They return the exit code.
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line);

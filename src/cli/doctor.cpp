@@ -3,6 +3,7 @@
 #include "cli/exec.h"
 #include "cli/installation.h"
 #include "diagnosis/diagnosis.h"
+#include "util/redact.h"
 
 #include <algorithm>
 #include <memory>
@@ -24,9 +25,19 @@ struct DoctorArguments {
     bool as_json = false;
 };
 
+/// A mistake in the configuration, with which all commands but this one fail.
+Finding finding_of(const Error& error) {
+    return {.name = "configuration",
+            .verdict = Finding::Verdict::missing,
+            .found = redacted(fmt::format("{}: {}: {}", error.where, error.what, error.why)),
+            .advice = redacted(error.hint)};
+}
+
 Result<int> run_doctor(const DoctorArguments& arguments) {
-    const auto configured = TRY(Configured::read());
-    auto findings = diagnosis::diagnose(arguments.prefix, configured.text(config::Key::python, {}));
+    const auto configured = Configured::read();
+    auto findings = diagnosis::diagnose(
+        arguments.prefix, configured ? configured->text(config::Key::python, {}) : std::string());
+    if (!configured) findings.push_back(finding_of(configured.error()));
     // A prefix may be that of a new installation, and there need not be an active one.
     if (const auto installation = find_installation(arguments.prefix))
         findings.push_back(

@@ -59,7 +59,8 @@ Result<int> run_upgrade(const UpgradeArguments& arguments, const std::string& co
         if (done) continue;
         std::fflush(stdout); // the reports stay in order
         fmt::print(stderr, "containerize: {}\n", redacted(to_string(done.error())));
-        code = exit_failure;
+        const bool by_input = done.error().fault == Fault::input && code != exit_failure;
+        code = by_input ? exit_usage : exit_failure;
     }
     return code;
 }
@@ -71,7 +72,7 @@ void add_upgrade(CLI::App& app, Call& call) {
         "upgrade", "Replace an installation's copies of containerize's programs by those of this version");
     const auto arguments = std::make_shared<UpgradeArguments>();
     command->add_option("DIR", arguments->directories, "The installations")->required();
-    add_work_options(*command, *arguments);
+    add_log_options(*command, *arguments);
     command->footer(upgrade_examples);
     on(*command, call, [&call, arguments] { return run_upgrade(*arguments, call.line); });
 }

@@ -2,21 +2,24 @@
 
 #include "core/text.h"
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace containerize {
 
 namespace {
 
-/// The three numbers; none if `text` is no version.
+constexpr auto largest = std::numeric_limits<unsigned>::max();
+
+/// The three numbers; none if `text` is empty, and the largest if it is no version.
 std::vector<unsigned> numbers_of(std::string_view text) {
+    if (text.empty()) return {};
     std::vector<unsigned> numbers;
-    for (const auto part : split(text, '.')) {
-        const auto number = to_number<unsigned>(part);
-        if (!number) return {};
-        numbers.push_back(*number);
-    }
-    return numbers.size() == 3 ? numbers : std::vector<unsigned>();
+    for (const auto part : split(text, '.'))
+        numbers.push_back(to_number<unsigned>(part).value_or(largest));
+    const bool is_version = numbers.size() == 3 && std::ranges::find(numbers, largest) == numbers.end();
+    return is_version ? numbers : std::vector<unsigned>(3, largest);
 }
 
 } // namespace

@@ -9,7 +9,8 @@ namespace containerize {
 /// compiled again for another version.
 extern const char* const this_version;
 
-/// Whether `one` is a newer version than `other`. A text that is no version is older than every version.
+/// Whether `one` is a newer version than `other`. An empty text is older than every version. A text that is
+/// no version is newer, because only later versions can have written it.
 bool is_newer(std::string_view one, std::string_view other);
 
 } // namespace containerize

@@ -26,7 +26,9 @@ bool is_same(const fs::path& one, const fs::path& other) {
     const auto target = fs::read_symlink(one, no_link);
     if (!no_link) return fs::read_symlink(other, no_link) == target;
     std::error_code failed;
-    return !fs::is_symlink(other, failed) && (fs::equivalent(one, other, failed) || same_content(one, other));
+    if (fs::equivalent(one, other, failed)) return true;
+    return fs::symlink_status(one, failed).permissions() == fs::symlink_status(other, failed).permissions() &&
+           same_content(one, other);
 }
 
 } // namespace

@@ -32,6 +32,7 @@ namespace {
 using manifest::Manifest;
 
 constexpr const char* libexec_name = "libexec";
+constexpr std::string_view session_program_start = "containerize-session"; // the format follows
 
 bool is_number(std::string_view name) {
     return to_number<unsigned>(name).has_value();
@@ -188,6 +189,9 @@ Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Resu
     WrapperNames wrappers;
     for (const auto& path : paths)
         wrappers[path] = TRY(names_if_there(publication.assembly / path));
+    if (const auto programs = wrappers.find(libexec_name); programs != wrappers.end())
+        for (const auto& name : names_in(prefix / libexec_name)) // other files are not ours
+            if (!name.starts_with(session_program_start)) programs->second.insert(name);
     return wrappers;
 }
 

@@ -65,12 +65,13 @@ Status add_program(const fs::path& program, const fs::path& name, const WrapperR
     const fs::path to = request.output / name;
     TRY(make_directories(to.parent_path()));
     const fs::path existing = request.existing / name;
-    if (!request.existing.empty() && same_content(program, existing) &&
-        link(existing.c_str(), to.c_str()) == 0)
+    const mode_t mode = mode_of_new_directories & ~request.umask_bits;
+    struct stat info {};
+    if (!request.existing.empty() && lstat(existing.c_str(), &info) == 0 && (info.st_mode & 07777U) == mode &&
+        same_content(program, existing) && link(existing.c_str(), to.c_str()) == 0)
         return {};
     TRY(copy_file_synced(program, to));
-    if (chmod(to.c_str(), mode_of_new_directories & ~request.umask_bits) != 0)
-        return fail_errno("cannot copy a program", to.string());
+    if (chmod(to.c_str(), mode) != 0) return fail_errno("cannot copy a program", to.string());
     return {};
 }
 

@@ -12,11 +12,17 @@ TEST(Version, NumbersAreComparedAsNumbers) {
     EXPECT_FALSE(is_newer("0.9.1", "0.10.0"));
 }
 
-TEST(Version, WhatIsNoVersionIsOlder) {
-    for (const char* text : {"", "1", "99.0", "99.0.0.0", "99.0.x", "99.0.-1", "99.0.99999999999"}) {
-        EXPECT_FALSE(is_newer(text, "0.0.0")) << text;
-        EXPECT_TRUE(is_newer("0.0.0", text)) << text;
+TEST(Version, WhatIsNoVersionIsNewer) {
+    for (const char* text : {"1", "9.0", "0.1.0.0", "0.3.0-rc1", "0.1.x", "0.1.-1", "0.1.99999999999"}) {
+        EXPECT_TRUE(is_newer(text, "99.0.0")) << text;
+        EXPECT_FALSE(is_newer("99.0.0", text)) << text;
+        EXPECT_FALSE(is_newer(text, "x")) << text;
     }
+}
+
+TEST(Version, NoTextIsOlder) {
+    EXPECT_FALSE(is_newer("", "0.0.0"));
+    EXPECT_TRUE(is_newer("0.0.0", ""));
 }
 
 TEST(Version, ThisOneIsAVersion) {
