@@ -255,6 +255,9 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (!by_uv && !request.report.empty()) append(command.argv, {"--report", request.report.string()});
     if (!request.dependencies) append(command.argv, {"--no-deps"});
     if (request.verified) append(command.argv, {"--require-hashes"});
+    // uv refuses constraints without checksums where checksums are required. All versions are fixed then anyway.
+    if (request.verified || command.environment->contains("UV_REQUIRE_HASHES"))
+        command.environment->erase("UV_CONSTRAINT");
     command.working_directory = request.working_directory;
     command.on_line = detail;
     auto outcome = TRY(run(command));
