@@ -152,13 +152,7 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     }
     options.libexec = installation_tree() / "libexec/containerize";
     options.share = installation_tree() / "share/containerize";
-    for (const auto& part :
-         {options.libexec / "launcher", options.libexec / "session", options.share / "python"})
-        if (!quiet::exists(part))
-            return fail({.what = "containerize is not completely installed",
-                         .why = "a file is missing",
-                         .where = part.string(),
-                         .hint = "Install or unpack it again."});
+    TRY(check_installation_tree());
     TRY(choose_values(arguments, configured, options));
     for (const auto& file : arguments.requirements)
         options.conda.requirements.emplace_back(file);

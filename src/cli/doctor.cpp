@@ -25,9 +25,9 @@ struct DoctorArguments {
     bool as_json = false;
 };
 
-/// A mistake in the configuration, with which all commands but this one fail.
-Finding finding_of(const Error& error) {
-    return {.name = "configuration",
+/// With these errors, builds and most other commands fail.
+Finding finding_of(const char* name, const Error& error) {
+    return {.name = name,
             .verdict = Finding::Verdict::missing,
             .found = redacted(fmt::format("{}: {}: {}", error.where, error.what, error.why)),
             .advice = redacted(error.hint)};
@@ -37,7 +37,9 @@ Result<int> run_doctor(const DoctorArguments& arguments) {
     const auto configured = Configured::read();
     auto findings = diagnosis::diagnose(
         arguments.prefix, configured ? configured->text(config::Key::python, {}) : std::string());
-    if (!configured) findings.push_back(finding_of(configured.error()));
+    if (!configured) findings.push_back(finding_of("configuration", configured.error()));
+    if (const auto complete = check_installation_tree(); !complete)
+        findings.push_back(finding_of("containerize", complete.error()));
     // A prefix may be that of a new installation, and there need not be an active one.
     if (const auto installation = find_installation(arguments.prefix))
         findings.push_back(

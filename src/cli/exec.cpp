@@ -1,5 +1,6 @@
 #include "cli/exec.h"
 
+#include "core/filesystem.h"
 #include "core/text.h"
 
 #include <cstdlib>
@@ -24,6 +25,19 @@ std::string shell_line(const std::vector<std::string>& words) {
 std::filesystem::path installation_tree() {
     std::error_code failed;
     return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().parent_path();
+}
+
+Status check_installation_tree() {
+    const auto tree = installation_tree();
+    for (const char* part :
+         {"libexec/containerize/launcher", "libexec/containerize/session", "share/containerize/python",
+          "share/containerize/host", "share/containerize/profile"})
+        if (!quiet::exists(tree / part))
+            return fail({.what = "containerize is not completely installed",
+                         .why = "a file is missing",
+                         .where = (tree / part).string(),
+                         .hint = "Install or unpack it again."});
+    return {};
 }
 
 void forget_tasks_of_job() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
@@ -128,17 +129,31 @@ Result<fs::path> resolve(const fs::path& path) {
     return resolved;
 }
 
-Result<std::uint64_t> available_bytes(const fs::path& path) {
-    auto existing = path;
+namespace {
+
+/// About the filesystem of the path, or of its nearest existing directory. Sets errno if there is none.
+std::optional<struct statvfs> filesystem_of(fs::path path) {
     struct statvfs info {};
-    while (statvfs(existing.empty() ? "." : existing.c_str(), &info) != 0) {
-        if (errno != ENOENT || existing.empty() || existing == existing.root_path())
-            return fail_errno("cannot determine the free space", path.string());
-        existing = existing.parent_path();
+    while (statvfs(path.empty() ? "." : path.c_str(), &info) != 0) {
+        if (errno != ENOENT || path.empty() || path == path.root_path()) return std::nullopt;
+        path = path.parent_path();
     }
-    if (info.f_blocks == 0)
+    return info;
+}
+
+} // namespace
+
+bool is_noexec(const fs::path& path) {
+    const auto info = filesystem_of(path);
+    return info && (info->f_flag & ST_NOEXEC) != 0;
+}
+
+Result<std::uint64_t> available_bytes(const fs::path& path) {
+    const auto info = filesystem_of(path);
+    if (!info) return fail_errno("cannot determine the free space", path.string());
+    if (info->f_blocks == 0)
         return fail({.what = "the filesystem does not report its size", .where = path.string()});
-    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+    return static_cast<std::uint64_t>(info->f_bavail) * info->f_frsize;
 }
 
 } // namespace containerize

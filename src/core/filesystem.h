@@ -92,6 +92,10 @@ bool is_below(const fs::path& path, const fs::path& directory);
 /// Whether `path` is relative, not empty, and has no "..", by the names alone.
 bool stays_below(const fs::path& path);
 
+/// Whether no program can be started from a file at `path`, or at its nearest existing directory, because the
+/// filesystem is mounted noexec.
+bool is_noexec(const fs::path& path);
+
 /// Bytes that this user can still write to the filesystem of `path`. Fails for filesystems without a size.
 Result<std::uint64_t> available_bytes(const fs::path& path);
 

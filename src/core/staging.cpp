@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace containerize {
@@ -47,10 +46,8 @@ Status check_parent(const fs::path& parent) {
     if ((info.st_mode & S_IWOTH) != 0 && !is_of(info) && info.st_uid != nobody)
         return unusable(parent, "it belongs to another user, and all users can write to it");
     if (access(parent.c_str(), W_OK | X_OK) != 0) return unusable(parent, std::strerror(errno));
-    struct statvfs mount {};
     // pip runs what it has just built, and programs load libraries from here.
-    if (statvfs(parent.c_str(), &mount) == 0 && (mount.f_flag & ST_NOEXEC) != 0)
-        return unusable(parent, "it is mounted noexec");
+    if (is_noexec(parent)) return unusable(parent, "it is mounted noexec");
     return {};
 }
 

@@ -230,6 +230,11 @@ Finding place(const fs::path& given) {
     fs::path directory = *prefix;
     while (!quiet::is_directory(directory) && directory != directory.root_path())
         directory = directory.parent_path();
+    if (is_noexec(directory))
+        return {.name = name,
+                .verdict = Verdict::missing,
+                .found = directory.string() + " is on a filesystem that is mounted noexec",
+                .advice = "No program can be started there. Choose a prefix on another filesystem."};
     std::string trial = (directory / ".containerize-doctor-XXXXXX").string();
     const Fd file(mkostemp(trial.data(), O_CLOEXEC));
     if (!file) return from_trial(name, to_string(fail_errno("cannot write", directory.string()).error()), {});

@@ -138,6 +138,9 @@ Result<fs::path> check_prefix(const std::string& given, bool force) {
         return fail_input("an installation cannot use this directory", {}, shown,
                           "Choose a separate directory, such as " + shown + (shown == "/" ? "" : "/") +
                               "env.");
+    if (is_noexec(prefix))
+        return fail_input("no program can be started in this prefix", "its filesystem is mounted noexec",
+                          shown, "Choose a prefix on another filesystem.");
     for (auto parent = prefix.parent_path(); parent != parent.root_path(); parent = parent.parent_path())
         if (manifest::is_installation(parent))
             return fail_input("this prefix is inside another installation", parent.string(), shown,
@@ -173,7 +176,11 @@ namespace {
 std::unexpected<Error> cannot_lock(std::string what, const fs::path& directory) {
     auto error = fail_errno(std::move(what), directory.string());
     error.error().fault = Fault::input;
-    error.error().hint = "Choose a prefix that you can write to.";
+    error.error().hint =
+        manifest::is_installation(directory)
+            ? "Nothing was changed. The installation's owner can change it, if its directory "
+              "is writable."
+            : "Choose a prefix that you can write to.";
     return error;
 }
 

@@ -14,6 +14,7 @@ from conftest import BUILD, CACHE, SOURCE
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import conda_channel
 from common import pinned_programs
+from installation import mounted_in_memory
 from local_server import LocalServer
 
 VERSION = re.search(r"project\(containerize VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
@@ -127,7 +128,7 @@ def test_wheel_is_installed_and_removed(user, work, wheel, channel):
     assert user.run(work / "env/bin/busybox", "echo", "still").stdout == "still\n"
 
 
-@pytest.mark.parametrize("missing", ["libexec/containerize/session", "libexec/containerize/launcher", "share/containerize/python"])
+@pytest.mark.parametrize("missing", ["libexec/containerize/session", "libexec/containerize/launcher", "share/containerize/python", "share/containerize/profile"])
 def test_archive_that_was_unpacked_in_part(user, work, unpacked, channel, missing):
     shutil.rmtree(unpacked / missing) if (unpacked / missing).is_dir() else (unpacked / missing).unlink()
     spec = user.write(work / "env.yml", f"channels: ['file://{channel}', nodefaults]\ndependencies: [tools]\n")
@@ -136,6 +137,26 @@ def test_archive_that_was_unpacked_in_part(user, work, unpacked, channel, missin
     assert failed.stderr == (f"containerize: {unpacked / missing}: containerize is not completely installed: a file is missing\n"
                              "Install or unpack it again.\n")
     assert not (work / "env").exists()
+    doctor = user.run(unpacked / "bin/containerize", "doctor", check=False)
+    assert doctor.returncode == 1 and re.search(r"^missing +containerize +.*a file is missing$", doctor.stdout, re.MULTILINE)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+def test_prefix_where_no_program_can_be_started(user, tool, work, channel):
+    spec = user.write(work / "env.yml", f"channels: ['file://{channel}', nodefaults]\ndependencies: [tools]\n")
+    with mounted_in_memory(work / "noexec", "mode=1777,noexec") as place:
+        refused = user.run(tool, "new", "--prefix", place / "below/env", spec, check=False)
+        assert (refused.returncode, list(place.iterdir())) == (2, [])
+        assert "no program can be started in this prefix: its filesystem is mounted noexec\n" in refused.stderr
+        doctor = user.run(tool, "doctor", "--prefix", place / "env", check=False)
+        assert doctor.returncode == 1 and "mounted noexec" in doctor.stdout
+
+
+def test_doctor_names_a_mistake_in_the_configuration(user, tool, work):
+    settings = user.write(work / "config.yaml", "nonsense: [\n")
+    doctor = user.run(tool, "doctor", check=False, env={"CONTAINERIZE_CONFIG": str(settings)})
+    assert doctor.returncode == 1
+    assert re.search(rf"^missing +configuration +{settings}:", doctor.stdout, re.MULTILINE) and "user namespaces" in doctor.stdout
 
 
 def test_easybuild_makes_a_module(user, work):
