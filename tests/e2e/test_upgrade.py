@@ -205,7 +205,7 @@ def test_several_of_which_some_fail(installed, by_newer, user, newer, version, w
     else:
         shutil.rmtree(copies[1])
     done = user.run(newer, "upgrade", work / "missing", *copies, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2  # all that failed are directories that cannot be upgraded
     assert [line.split(": ")[1] for line in done.stderr.splitlines() if line.startswith("containerize: ")] == [str(work / "missing"), *map(str, copies[:2])]
     assert done.stdout.startswith(f"Upgraded: {copies[2]}, from version {version} to {NEWER}, ") and done.stdout.count("\n") == 1
     assert user.run(copies[2] / "bin/python", "-c", "print(1)").stdout == "1\n"
