@@ -305,7 +305,7 @@ def test_usage(shell):
 
 def test_everything_else_goes_to_the_program(shell):
     done = shell.run("containerize --version; containerize inspect '/no such'; echo $?", check=False)
-    assert done.stdout.splitlines()[0].startswith("containerize 0.") and done.stdout.splitlines()[1] == "2"
+    assert done.stdout.splitlines()[0].startswith("containerize 0.") and done.stdout.splitlines()[-1] == "2"
     assert "/no such" in done.stderr and done.stderr.startswith("containerize: ")
 
 
@@ -313,7 +313,7 @@ def test_everything_else_goes_to_the_program(shell):
 def test_options_of_the_shell(shell, fake, work, options):
     demo = fake(work / "de 01mo")
     script = (f'. {shlex.quote(str(shell.functions))}; before="$PATH|$-|$IFS"; containerize activate "de 01mo"; tool; containerize deactivate; tykky activate ./de*mo || :; '
-              f'containerize activate none 2>/dev/null || echo "failed $?"; [ "$before" = "$PATH|$-|$IFS" ] && echo same; containerize --version')
+              f'containerize activate none 2>/dev/null || echo "failed $?"; [ "$before" = "$PATH|$-|$IFS" ] && echo same; containerize --version | head -n 1')
     done = shell.run(script, before=options, env={"PS1": None, "LANG": None})
     lines = done.stdout.splitlines()
     assert lines[0] == str(demo) and "failed 1" in lines and lines[-1].startswith("containerize 0.")

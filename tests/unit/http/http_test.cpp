@@ -147,8 +147,8 @@ TEST_F(Http, WrongRangeIsNotBelieved) {
     auto settings = quick(1);
     EXPECT_EQ(
         message(download("wrongrange/data"), settings),
-        "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: transfer closed with "
-        "900000 bytes remaining to read (tried 2 times)");
+        "http://127.0.0.1:PORT/wrongrange/data: cannot download: the connection broke: end of response with "
+        "900000 bytes missing (tried 2 times)");
     EXPECT_EQ(server.seen().size(), 3U);
 }
 
@@ -282,9 +282,8 @@ TEST_F(Http, LimitsAreKept) {
 TEST_F(Http, LyingLength) {
     auto settings = quick(1);
     EXPECT_EQ(message(request("lying/5/small"), settings),
-              "http://127.0.0.1:PORT/lying/5/small: cannot download: the connection broke: transfer closed "
-              "with 5 bytes "
-              "remaining to read (tried 2 times)");
+              "http://127.0.0.1:PORT/lying/5/small: cannot download: the connection broke: end of response "
+              "with 5 bytes missing (tried 2 times)");
     auto shorter = download("lying/-5/data");
     const auto text = message(shorter, settings);
     EXPECT_TRUE(text.contains("its checksum is wrong")) << text;
