@@ -74,7 +74,8 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
 /// Whether the staging directory's filesystem is, or was, full: what did not fit may have been removed since.
 bool is_full(const fs::path& staging, const Error& error) {
     const bool was_full = error.why == std::strerror(ENOSPC) || error.why == std::strerror(EDQUOT);
-    if (was_full && is_below(error.where, staging)) return true;
+    // The environment, whose changes are staged, is reached through the process of the build's namespace.
+    if (was_full && (is_below(error.where, staging) || is_below(error.where, "/proc"))) return true;
     // Python up to 3.11 does not notice that a full disk cut off byte-code that it wrote.
     if (error.why.contains("marshal data too short")) return true;
     // Programs such as ensurepip do not report the reason.

@@ -1,7 +1,7 @@
 #include "build/build.h"
 #include "cli/build_arguments.h"
 #include "cli/command.h"
-#include "cli/configured.h"
+#include "cli/help.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
