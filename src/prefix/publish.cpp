@@ -179,6 +179,7 @@ Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Resu
     const auto& prefix = publication.lock.prefix;
     auto paths = publication.manifest.wrapper_paths;
     auto old_paths = old ? old->wrapper_paths : std::vector<std::string>();
+    const bool also_for_wrappers = std::ranges::find(old_paths, libexec_name) != old_paths.end();
     if (old && old->programs_version == this_version) old_paths.emplace_back(libexec_name);
     for (const auto& path : old_paths) {
         // The manifest is not trusted: its paths must not lead out of the prefix.
@@ -189,7 +190,7 @@ Result<WrapperNames> wrappers_to_keep(const Publication& publication, const Resu
     WrapperNames wrappers;
     for (const auto& path : paths)
         wrappers[path] = TRY(names_if_there(publication.assembly / path));
-    if (const auto programs = wrappers.find(libexec_name); programs != wrappers.end())
+    if (const auto programs = wrappers.find(libexec_name); programs != wrappers.end() && !also_for_wrappers)
         for (const auto& name : names_in(prefix / libexec_name)) // other files are not ours
             if (!name.starts_with(session_program_start)) programs->second.insert(name);
     return wrappers;

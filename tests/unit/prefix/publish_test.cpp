@@ -279,7 +279,7 @@ TEST_F(Publish, FilesOfOursInDirectoriesOfWrappersStay) {
 
 TEST_F(Publish, FilesOfTheUserStay) {
     ASSERT_TRUE(build("one", {"a"}));
-    const std::vector<fs::path> files = {"share/notes.txt", "env.backup.sqfs", "env.1x.sqfs",
+    const std::vector<fs::path> files = {"share/notes.txt", "libexec/tool", "env.backup.sqfs", "env.1x.sqfs",
                                          "states/notes/file"};
     for (const auto& file : files)
         put(prefix_ / file, "x");
