@@ -62,6 +62,11 @@ ServerDeaths::Next ServerDeaths::died(int status, ServerProgress& progress, Cloc
     return fruitless_ < most ? Next::successor : Next::none;
 }
 
+void ServerDeaths::on_new_connection() {
+    under_way_.clear();
+    suspects_ = {};
+}
+
 std::chrono::milliseconds ServerDeaths::pause() const {
     unsigned in_a_row = fruitless_;
     for (const auto& [number, deaths] : under_way_)

@@ -51,6 +51,8 @@ public:
     /// `status` is from wait(). A server that exits by itself has found that it cannot serve, so that no
     /// successor could.
     Next died(int status, ServerProgress& progress, Clock::time_point now);
+    /// To be called when the kernel begins to number requests anew.
+    void on_new_connection();
     /// How long to wait before the successor is started.
     [[nodiscard]] std::chrono::milliseconds pause() const;
     [[nodiscard]] const Suspects& suspects() const { return suspects_; }

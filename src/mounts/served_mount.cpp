@@ -89,16 +89,20 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     mounted.statistics_ = TRY(fuse::make_shared_statistics());
     mounted.connection_ = TRY(fuse::mount_fuse(mount_point));
     mounted.mount_points_.push_back(mount_point.string());
-    mounted.below_ = device_at(mount_point);
-    auto shown = mounted.start_server();
-    if (shown && use == Use::tree) shown = mounted.cover_by_overlay();
-    if (!shown) {
+    if (auto done = mounted.set_up(); !done) {
         mounted.unmount();
-        return fail(std::move(shown.error()));
+        return fail(std::move(done.error()));
     }
-    mounted.device_ = device_at(mount_point);
-    mounted.listed_points_ = points_of(mounted.device_, mounted_filesystems());
     return mounted;
+}
+
+Status ServedMount::set_up() {
+    below_.insert(device_at(mount_points_.front()));
+    TRY(start_server());
+    if (use_ == Use::tree) TRY(cover_by_overlay());
+    device_ = device_at(mount_points_.front());
+    listed_points_ = points_of(device_, mounted_filesystems());
+    return {};
 }
 
 Result<ServedMount> ServedMount::mount_without_server(const image::Layers::ImageFile& image,
@@ -106,7 +110,8 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
     TRY(mount_by_kernel(image, mount_point));
     ServedMount mounted;
     mounted.mount_points_.push_back(mount_point.string());
-    mounted.device_ = mounted.below_ = device_at(mount_point);
+    mounted.device_ = device_at(mount_point);
+    mounted.below_ = {mounted.device_};
     mounted.listed_points_ = points_of(mounted.device_, mounted_filesystems());
     return mounted;
 }
@@ -146,9 +151,14 @@ Status ServedMount::cover_by_overlay() {
     return {};
 }
 
-Status ServedMount::show_at(const std::string& path) {
+Status ServedMount::bind_at(const std::string& path) const {
     if (::mount(mount_points_.front().c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
         return fail_errno("cannot mount the image at its second path", path);
+    return {};
+}
+
+Status ServedMount::show_at(const std::string& path) {
+    TRY(bind_at(path));
     mount_points_.push_back(path);
     listed_points_ = points_of(device_, mounted_filesystems());
     return {};
@@ -247,13 +257,14 @@ Status ServedMount::on_server_exit(int status) {
     server_ = 0;
     revived_ = true;
     const auto now = fuse::ServerDeaths::Clock::now();
-    const auto next = deaths_.died(status, statistics_->progress, now);
-    if (connection_.features.resend && next == fuse::ServerDeaths::Next::successor) {
+    const bool may_continue =
+        deaths_.died(status, statistics_->progress, now) == fuse::ServerDeaths::Next::successor;
+    if (may_continue && (connection_.features.resend || may_be_mounted_again())) {
         due_ = now + deaths_.pause();
         return {};
     }
     give_up();
-    if (!connection_.features.resend)
+    if (may_continue)
         return fail(
             {.what = "the server of an image died, and this kernel cannot pass its requests to a new server",
              .why = "that needs Linux 6.9",
@@ -270,10 +281,32 @@ Status ServedMount::on_server_exit(int status) {
 Status ServedMount::revive_when_due() {
     if (!due_ || fuse::ServerDeaths::Clock::now() < *due_) return {};
     due_.reset();
-    auto done = start_server();
-    if (done) done = fuse::resend_requests(connection_);
+    auto done = connection_.features.resend ? replace_server() : mount_again();
     if (!done) give_up();
     return done;
+}
+
+Status ServedMount::replace_server() {
+    TRY(start_server());
+    return fuse::resend_requests(connection_);
+}
+
+/// Not while it is being mounted, nor elsewhere than it was. The dead mounts below remain, so their number is
+/// limited.
+bool ServedMount::may_be_mounted_again() const {
+    return use_ == Use::tree && device_ != 0 && below_.size() < fuse::ServerDeaths::most && in_place();
+}
+
+// Over the dead mount: without any, programs would see the directory below, and miss files.
+Status ServedMount::mount_again() {
+    connection_ = TRY(fuse::mount_fuse(mount_points_.front())); // closes the old one, whose requests fail
+    deaths_.on_new_connection();
+    device_ = 0;
+    TRY(set_up());
+    for (const auto& path : std::span(mount_points_).subspan(1))
+        TRY(bind_at(path));
+    listed_points_ = points_of(device_, mounted_filesystems());
+    return {};
 }
 
 void ServedMount::give_up() {
@@ -290,10 +323,10 @@ void ServedMount::unmount() {
     // At any path: mounts move with a directory that is renamed, and are gone with one that is removed. Other
     // mounts over them may be the host's, and stay.
     const auto table = mounted_filesystems();
-    std::set<dev_t> ours = {below_};
+    auto ours = below_;
     for (const auto& served : table)
         for (const auto& over : table)
-            if (served.device == below_ && over.point == served.point && over.type == "overlay" &&
+            if (below_.contains(served.device) && over.point == served.point && over.type == "overlay" &&
                 over.source == overlay_source)
                 ours.insert(over.device);
     for (auto mounted = table.rbegin(); mounted != table.rend(); ++mounted)

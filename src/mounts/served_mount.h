@@ -58,14 +58,15 @@ public:
     [[nodiscard]] pid_t server() const { return server_; }
     /// Counters of all its servers together; null without a server.
     [[nodiscard]] const fuse::ServerStatistics* statistics() const { return statistics_.get(); }
-    /// Handles the death of the server; `status` is from wait(). Fails if no successor can answer the pending
-    /// requests: before Linux 6.9, if the images cannot be opened any more, or if servers do nothing but die.
-    /// The mount is then given up, so that processes see an error instead of waiting for ever.
+    /// Handles the death of the server; `status` is from wait(). Fails if no successor can do better: if the
+    /// images cannot be opened any more, or if servers do nothing but die. The mount is then given up, so
+    /// that processes see an error instead of waiting for ever.
     Status on_server_exit(int status);
     /// When to start a successor, if one is wanted.
     [[nodiscard]] std::optional<fuse::ServerDeaths::Clock::time_point> successor_due() const { return due_; }
     /// Once it is due, starts a successor on the same descriptors, and has the kernel resend what its
-    /// predecessor had not answered. Fails as on_server_exit() does.
+    /// predecessor had not answered. Before Linux 6.9, mounts the images again instead, over the old mount:
+    /// requests and open files of that one fail. Fails as on_server_exit() does.
     Status revive_when_due();
     /// How many requests are refused because servers died of them.
     [[nodiscard]] std::size_t refused() const { return deaths_.suspects().refused.size(); }
@@ -81,6 +82,12 @@ public:
 private:
     ServedMount() = default;
     Status start_server();
+    /// Starts the server of a new mount, and completes the mount.
+    Status set_up();
+    Status replace_server();
+    [[nodiscard]] bool may_be_mounted_again() const;
+    Status mount_again();
+    Status bind_at(const std::string& path) const;
     void give_up();
     /// Covers the mount by an overlay if the kernel allows it. Fails only if the server is dead for good.
     Status cover_by_overlay();
@@ -91,8 +98,8 @@ private:
 
     Use use_ = Use::tree;
     bool revived_ = false;
-    dev_t device_ = 0; ///< of what is visible
-    dev_t below_ = 0;  ///< of the FUSE mount below it, or of the kernel's mount
+    dev_t device_ = 0;      ///< of what is visible; 0 until it is
+    std::set<dev_t> below_; ///< of the FUSE mounts below it, dead ones included, or of the kernel's mount
     bool overlay_timed_out_ = false;
     std::vector<std::string> mount_points_;
     std::set<std::string> listed_points_;          ///< the same, as the table of mounts names them
