@@ -14,6 +14,4 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
   ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig)
 
-# All programs are static: the emulator then needs no directory of libraries, which would hide this machine's files.
-set(CMAKE_EXE_LINKER_FLAGS_INIT -static-pie)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
