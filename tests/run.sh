@@ -43,7 +43,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 at_once=$((2 * $(nproc)))  # tests also wait: for servers, other nodes and time limits
-if [ $# = 0 ]; then
+if [ $# = 0 ] && [ "$(uname -m)" = x86_64 ]; then
     tests/lib/aarch64_sysroot.sh "$cache/aarch64"
     build aarch64
     cmake --build --preset bundle-aarch64 >/dev/null

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -304,8 +305,20 @@ void execute_as_text(const std::string& path, char** argv, Launch& launch) {
     execve("/bin/sh", pointers_to(words, argv + 1).data(), launch.variables.pointers().data());
 }
 
+// Waits until the session has mounted the image again, as it does before Linux 6.9 if its server was killed.
+void wait_for_new_mount(const Call& call) {
+    const auto state = open_state_directory();
+    if (!state) return;
+    const auto session = find_session(*state, call.root);
+    if (session && session->inside) std::ignore = request_mount(*session, call.prefix);
+}
+
 [[noreturn]] void execute_now(const std::string& path, char** argv, Launch& launch) {
     execve(path.c_str(), argv, launch.variables.pointers().data());
+    if (errno == ENOTCONN || errno == ECONNABORTED) {
+        wait_for_new_mount(launch.call);
+        execve(path.c_str(), argv, launch.variables.pointers().data());
+    }
     if (errno == ENOEXEC) execute_as_text(path, argv, launch);
     const int error_number = errno;
     // "bin" has links to commands in other directories, which the image need not have: execute the command

@@ -24,6 +24,7 @@ std::unexpected<Error> incomplete(const char* why, const std::filesystem::path& 
 bool is_truncated(const std::filesystem::path& program) {
     Elf64_Ehdr header{};
     std::ifstream file(program, std::ios::binary);
+    if (!file) return false; // who needs it says why it cannot be read
     if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return true;
     std::error_code failed;
     return header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize >
@@ -47,9 +48,13 @@ std::string shell_line(const std::vector<std::string>& words) {
     return line;
 }
 
-std::filesystem::path installation_tree() {
+std::filesystem::path own_program() {
     std::error_code failed;
-    return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().parent_path();
+    return std::filesystem::read_symlink("/proc/self/exe", failed);
+}
+
+std::filesystem::path installation_tree() {
+    return own_program().parent_path().parent_path();
 }
 
 Status check_installation_tree() {

@@ -15,6 +15,9 @@ std::vector<char*> argument_vector(const std::vector<std::string>& words);
 /// The words as a line for a shell.
 std::string shell_line(const std::vector<std::string>& words);
 
+/// This program's file.
+std::filesystem::path own_program();
+
 /// The tree in which this program is installed, with bin, libexec and share.
 std::filesystem::path installation_tree();
 

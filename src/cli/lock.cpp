@@ -5,15 +5,16 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "core/filesystem.h"
-#include "core/ownership.h"
 
+#include <cstdio>
+#include <filesystem>
 #include <memory>
-#include <optional>
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 namespace containerize::cli {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -25,21 +26,36 @@ constexpr const char* lock_examples = R"(Examples:
   containerize lock env.yml -o env.lock && containerize new --prefix ~/envs/ml env.lock
   containerize lock --platform linux-aarch64 --cuda 12.4 env.yml -o grace.lock     # on an x86_64 login node)";
 
-/// The variables in SPEC may be secret: then nobody else may read it.
-bool is_private(const std::string& spec) {
+/// Fails if `output` is no place for a new file: its input, a device, or a link that would be replaced.
+Status check_output(const fs::path& output, const fs::path& spec) {
     struct stat info {};
-    return stat(spec.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) == 0;
+    if (lstat(output.c_str(), &info) != 0) return {};
+    std::error_code failed;
+    if (fs::equivalent(output, spec, failed))
+        return fail_input("the lock would replace its input", {}, output.string(), "Give another -o FILE.");
+    if (!S_ISREG(info.st_mode))
+        return fail_input("only a regular file can be replaced by a lock", {}, output.string(),
+                          "Give another -o FILE, or none for standard output.");
+    return {};
+}
+
+/// The variables in SPEC may be secret, so nobody else may read the lock who cannot read that.
+void limit_readers_to_those_of(const fs::path& spec) {
+    const mode_t own = umask(S_IRWXG | S_IRWXO);
+    struct stat info {};
+    const mode_t mode = stat(spec.c_str(), &info) == 0 ? info.st_mode : S_IRWXU;
+    umask(own | (~mode & (S_IRWXG | S_IRWXO)));
 }
 
 Result<int> run_lock(const LockArguments& arguments, const std::string& command_line) {
+    if (!arguments.output.empty()) TRY(check_output(arguments.output, arguments.spec));
     const auto options = TRY(options_from(arguments, command_line));
     const auto text = TRY(build::lock(options));
     if (arguments.output.empty()) {
-        fmt::print("{}", text);
+        std::fputs(text.c_str(), stdout);
         return 0;
     }
-    std::optional<PrivateUmask> of_owner;
-    if (is_private(arguments.spec)) of_owner.emplace();
+    limit_readers_to_those_of(arguments.spec);
     TRY(write_file(arguments.output, text));
     return 0;
 }
@@ -57,7 +73,6 @@ void add_lock(CLI::App& app, Call& call) {
         ->default_str("standard output");
     add_solve_options(*command, *arguments);
     add_platform_option(*command, *arguments, "Platform of the machines that will run the programs");
-    add_log_options(*command, *arguments);
     on(*command, call, [&call, arguments] { return run_lock(*arguments, call.line); });
 }
 

@@ -47,12 +47,15 @@ int run_program(int argc, char** argv) {
         return answer->code;
     }
     hide_secrets_of_process(argc, argv);
-    const auto place = installation_tree();
+    const auto place = own_program();
     auto done = call.action();
+    if (done && std::fflush(stdout) != 0) done = fail_errno("cannot write to standard output");
     if (done) return *done;
-    if (!quiet::exists(place / "bin"))
-        done.error().hint = "containerize was moved or removed while it ran: it was in " + place.string() +
-                            ". Run the command again.";
+    if (!quiet::exists(place)) {
+        auto& hint = done.error().hint;
+        hint += (hint.empty() ? "" : "\n") + ("containerize was moved or removed while it ran: it was " +
+                                              place.string() + ". Run the command again.");
+    }
     return as_tykky ? report_as_tykky(std::move(done.error()), *tree) : report(done.error());
 }
 

@@ -32,6 +32,8 @@ constexpr auto longest_pause = std::chrono::microseconds(5000);
 /// How long a supervisor waits for an overlay, whose server may be waiting for a filesystem, perhaps for
 /// ever.
 constexpr auto longest_wait_for_cover = std::chrono::seconds(10);
+/// The same if the image was in use: then others are waiting for the supervisor, and programs for the image.
+constexpr auto longest_wait_for_new_cover = std::chrono::seconds(1);
 
 /// The source by which our overlays are recognized in the list of mounts.
 constexpr const char* overlay_source = "containerize";
@@ -53,15 +55,28 @@ std::set<std::string> points_of(dev_t device, std::span<const Mounted> table) {
     return points;
 }
 
+bool is_fuse_mount(dev_t device, std::span<const Mounted> table) {
+    return std::ranges::any_of(table, [device](const Mounted& mounted) {
+        return mounted.device == device && mounted.type == "fuse.containerize";
+    });
+}
+
+std::unexpected<Error> not_at_its_path(const std::string& path) {
+    return fail({.what = "the server of an image died, and the image cannot be mounted again",
+                 .why = "it is not at its path any more",
+                 .where = path});
+}
+
 /// Covers the FUSE mount at `mount_point` by an overlay of its content. The overlay itself answers what FUSE
 /// must ask the server (Python asks of each file that it opens whether it is a terminal). Users may mount one
 /// from Linux 5.11 on; without it everything works the same, but slower.
 bool cover(const std::string& mount_point) {
-    const Fd tree(open((mount_point + "/" + fuse::layer_name).c_str(), O_PATH | O_CLOEXEC));
-    const Fd empty(open((mount_point + "/" + fuse::empty_layer_name).c_str(), O_PATH | O_CLOEXEC));
+    const Fd root(open(mount_point.c_str(), O_PATH | O_CLOEXEC));
+    const Fd tree(openat(root.get(), fuse::layer_name, O_PATH | O_CLOEXEC));
+    const Fd empty(openat(root.get(), fuse::empty_layer_name, O_PATH | O_CLOEXEC));
     if (!tree || !empty) return false;
     const std::string options = "userxattr,lowerdir=" + path_of(tree) + ":" + path_of(empty);
-    return mount(overlay_source, mount_point.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+    return mount(overlay_source, path_of(root).c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
                  options.c_str()) == 0;
 }
 
@@ -89,18 +104,20 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
     mounted.statistics_ = TRY(fuse::make_shared_statistics());
     mounted.connection_ = TRY(fuse::mount_fuse(mount_point));
     mounted.mount_points_.push_back(mount_point.string());
-    if (auto done = mounted.set_up(); !done) {
+    if (auto done = mounted.set_up(longest_wait_for_cover); !done) {
         mounted.unmount();
         return fail(std::move(done.error()));
     }
     return mounted;
 }
 
-Status ServedMount::set_up() {
+Status ServedMount::set_up(std::chrono::milliseconds longest_wait) {
     below_.insert(device_at(mount_points_.front()));
+    shown_.insert(device_at(mount_points_.front()));
     TRY(start_server());
-    if (use_ == Use::tree) TRY(cover_by_overlay());
+    if (use_ == Use::tree) TRY(cover_by_overlay(longest_wait));
     device_ = device_at(mount_points_.front());
+    shown_.insert(device_);
     listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
@@ -118,7 +135,7 @@ Result<ServedMount> ServedMount::mount_without_server(const image::Layers::Image
 
 // In another process: mounting asks the server, which may die meanwhile, and this one must be free to replace
 // it.
-Status ServedMount::cover_by_overlay() {
+Status ServedMount::cover_by_overlay(std::chrono::milliseconds longest_wait) {
     const pid_t supervisor = getpid();
     const pid_t pid = fork();
     if (pid < 0) return {};
@@ -126,10 +143,11 @@ Status ServedMount::cover_by_overlay() {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != supervisor) _exit(1);
         // While any process has these open, the kernel does not fail requests that nobody will answer.
+        if (server_cleanup) server_cleanup();
         close_devices();
         _exit(cover(mount_points_.front()) ? 0 : 1);
     }
-    const auto deadline = fuse::ServerDeaths::Clock::now() + longest_wait_for_cover;
+    const auto deadline = fuse::ServerDeaths::Clock::now() + longest_wait;
     for (auto pause = std::chrono::microseconds(50); waitpid(pid, nullptr, WNOHANG) != pid;
          pause = std::min(2 * pause, longest_pause)) {
         if (fuse::ServerDeaths::Clock::now() >= deadline) {
@@ -140,7 +158,16 @@ Status ServedMount::cover_by_overlay() {
         }
         int status = 0;
         Status served;
-        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) served = on_server_exit(status);
+        if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) {
+            served = on_server_exit(status);
+            if (served && !connection_.features.resend) {
+                // Without a connection, the process ends at once. The images are mounted again when that is
+                // due.
+                close_devices();
+                waitpid(pid, nullptr, 0);
+                return {};
+            }
+        }
         if (served) served = revive_when_due();
         if (!served) {
             waitpid(pid, nullptr, 0); // without a connection it ends at once
@@ -264,7 +291,7 @@ Status ServedMount::on_server_exit(int status) {
         return {};
     }
     give_up();
-    if (may_continue)
+    if (may_continue && below_.size() < fuse::ServerDeaths::most)
         return fail(
             {.what = "the server of an image died, and this kernel cannot pass its requests to a new server",
              .why = "that needs Linux 6.9",
@@ -291,20 +318,42 @@ Status ServedMount::replace_server() {
     return fuse::resend_requests(connection_);
 }
 
-/// Not while it is being mounted, nor elsewhere than it was. The dead mounts below remain, so their number is
+/// Not before it was mounted, and not once it is unmounted. The dead mounts below remain, so their number is
 /// limited.
 bool ServedMount::may_be_mounted_again() const {
-    return use_ == Use::tree && device_ != 0 && below_.size() < fuse::ServerDeaths::most && in_place();
+    return use_ == Use::tree && !listed_points_.empty() && !mount_points_.empty() &&
+           below_.size() < fuse::ServerDeaths::most;
+}
+
+/// Fails if the mount is not there any more. Does not ask the server.
+Result<std::vector<Fd>> ServedMount::open_mount_points() const {
+    std::vector<Fd> points;
+    for (const auto& path : mount_points_) {
+        points.emplace_back(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!points.back() || !shown_.contains(device_at(path_of(points.back()))))
+            return not_at_its_path(path);
+    }
+    return points;
 }
 
 // Over the dead mount: without any, programs would see the directory below, and miss files.
 Status ServedMount::mount_again() {
-    connection_ = TRY(fuse::mount_fuse(mount_points_.front())); // closes the old one, whose requests fail
+    const auto points = TRY(open_mount_points());
+    // Before mounting, which waits for processes that have asked for a name in the directory: only this ends
+    // their requests.
+    close_devices();
     deaths_.on_new_connection();
-    device_ = 0;
-    TRY(set_up());
-    for (const auto& path : std::span(mount_points_).subspan(1))
-        TRY(bind_at(path));
+    auto connection = fuse::mount_fuse(path_of(points.front()));
+    if (!connection) {
+        connection.error().where = mount_points_.front();
+        return fail(std::move(connection.error()));
+    }
+    connection_ = std::move(*connection);
+    if (!is_fuse_mount(device_at(mount_points_.front()), mounted_filesystems()))
+        return not_at_its_path(mount_points_.front()); // it was moved after that was opened
+    TRY(set_up(longest_wait_for_new_cover));
+    for (const auto& point : std::span(points).subspan(1))
+        TRY(bind_at(path_of(point)));
     listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
@@ -332,6 +381,7 @@ void ServedMount::unmount() {
     for (auto mounted = table.rbegin(); mounted != table.rend(); ++mounted)
         if (ours.contains(mounted->device)) umount2(mounted->point.c_str(), MNT_DETACH);
     mount_points_.clear();
+    if (!connection_.features.resend) due_.reset();
 }
 
 bool namespace_in_use(const std::string& mounts) {

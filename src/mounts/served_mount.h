@@ -10,6 +10,7 @@
 #include "image/layers.h"
 #include "mounts/cold_start.h"
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -83,14 +84,15 @@ private:
     ServedMount() = default;
     Status start_server();
     /// Starts the server of a new mount, and completes the mount.
-    Status set_up();
+    Status set_up(std::chrono::milliseconds longest_wait_for_cover);
     Status replace_server();
     [[nodiscard]] bool may_be_mounted_again() const;
+    [[nodiscard]] Result<std::vector<Fd>> open_mount_points() const;
     Status mount_again();
     Status bind_at(const std::string& path) const;
     void give_up();
     /// Covers the mount by an overlay if the kernel allows it. Fails only if the server is dead for good.
-    Status cover_by_overlay();
+    Status cover_by_overlay(std::chrono::milliseconds longest_wait);
     [[noreturn]] void serve(Fd leaving);
     /// Ends a server that cannot serve; the supervisor will report `why`.
     [[noreturn]] void end_server(const std::string& why);
@@ -98,8 +100,9 @@ private:
 
     Use use_ = Use::tree;
     bool revived_ = false;
-    dev_t device_ = 0;      ///< of what is visible; 0 until it is
+    dev_t device_ = 0;      ///< of what is visible
     std::set<dev_t> below_; ///< of the FUSE mounts below it, dead ones included, or of the kernel's mount
+    std::set<dev_t> shown_; ///< of all that was visible, which dead mounts still are
     bool overlay_timed_out_ = false;
     std::vector<std::string> mount_points_;
     std::set<std::string> listed_points_;          ///< the same, as the table of mounts names them

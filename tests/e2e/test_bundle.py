@@ -155,7 +155,7 @@ def test_moved_while_it_runs(user, work, unpacked, channel):
     script = user.write(work / "move.sh", f"mv {unpacked} {work}/elsewhere\n")
     failed = user.run(unpacked / "bin/containerize", "new", "--prefix", work / "env", "--post-install", script, spec, check=False)
     assert failed.returncode == 1, failed.stderr
-    assert failed.stderr.endswith(f"containerize was moved or removed while it ran: it was in {unpacked}. Run the command again.\n")
+    assert failed.stderr.endswith(f"containerize was moved or removed while it ran: it was {unpacked}/bin/containerize. Run the command again.\n")
     assert not (work / "env").exists()
 
 

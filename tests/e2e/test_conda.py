@@ -408,6 +408,11 @@ def test_a_lock_installs_what_was_solved(build, server, user):
         return done.stderr
 
     assert "already lists exact packages" in refused(lock)
+    assert "would replace its input" in user.run(build.tool, "lock", spec, "-o", spec, check=False).stderr
+    assert "only a regular file" in user.run(build.tool, "lock", spec, "-o", "/dev/null", check=False).stderr
+    with open("/dev/full", "w") as full:
+        lost = user.run(build.tool, "lock", spec, stdout=full, check=False)
+        assert lost.returncode == 1 and "cannot write to standard output" in lost.stderr
     assert "known only after they were installed" in refused(build.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml"))
     assert "`containerize lock` is for conda environments" in refused(user.write(build.work / "requirements.txt", "six\n"))
 

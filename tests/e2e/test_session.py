@@ -93,7 +93,9 @@ def test_an_image_that_no_server_can_open_any_more_is_given_up(user, env, small,
     damaged = user.copy(env, work / "damaged", work / "damaged")
     user.run(f"{small}/bin/python", "-c", "pass")
     other = sessions.servers()
-    reader = user.start(f"{damaged}/bin/python", "-c", "print('up', flush=True); input(); import numpy", stdin=subprocess.PIPE)
+    # Not an import: that takes a directory for a package if it cannot read the files in it.
+    reader = user.start(f"{damaged}/bin/python", "-c", "import sysconfig; print('up', flush=True); input(); open(sysconfig.get_path('purelib') + '/numpy/version.py')",
+                        stdin=subprocess.PIPE)
     assert next_line(reader.stdout) == "up\n"
     with open(damaged / "env.sqfs", "r+b") as image:
         image.truncate(1000)
@@ -141,7 +143,7 @@ def test_server_killed_when_a_launch_has_found_its_session(user, env, sessions, 
     assert slow.communicate(timeout=60) == ("3.0\n", "")
 
 
-def test_server_killed_under_a_running_process(user, env, sessions, work):
+def test_server_killed_under_a_running_process(user, env, tool, sessions, work):
     """Where the kernel cannot send requests again, the image is mounted again: at both paths of a moved installation."""
     first = work / "first"
     moved = user.copy(env, work / "moved", first)
@@ -158,12 +160,49 @@ for name in ["json", "sqlite3", "numpy"]:
         (server,) = sessions.servers()
         os.kill(server, signal.SIGKILL)
         eventually(lambda: sessions.servers() not in ([], [server]))
+        user.run(tool, "stats", moved)  # answered when the supervisor has done all else
         process.stdin.write("\n")
         process.stdin.flush()
         assert next_line(process.stdout) == "True True\n"
     assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
     assert user.run(f"{moved}/bin/python", "-c", "print(4)").stdout == "4\n"
     assert len(sessions.supervisors()) == 1
+
+
+def test_server_killed_while_a_name_is_looked_up(user, env, small, sessions):
+    """The kernel then holds a lock of the directory, which a mount over it needs."""
+    process = user.start(f"{env}/bin/python", "-c", f"import os; print('up', flush=True); input(); os.path.exists('{env}/no-such-name')",
+                         stdin=subprocess.PIPE)
+    assert next_line(process.stdout) == "up\n"
+    (server,) = sessions.servers()
+    supervisors = sessions.supervisors()
+    os.kill(server, signal.SIGSTOP)
+    eventually(lambda: all(thread.read_text().rpartition(")")[2].split()[0] == "T" for thread in Path(f"/proc/{server}/task").glob("*/stat")))
+    process.stdin.write("\n")
+    process.stdin.flush()
+    eventually(lambda: Path(f"/proc/{process.pid}/wchan").read_text() == "request_wait_answer")
+    os.kill(server, signal.SIGKILL)
+    for prefix in (small, env):
+        assert user.run(f"{prefix}/bin/python", "-c", "print(3)", timeout=60).stdout == "3\n"
+    assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
+    assert sessions.supervisors() == supervisors
+
+
+def test_server_killed_when_only_a_nested_namespace_has_its_mount(user, env, sessions):
+    inside = f"exec 3<{env}/pyvenv.cfg; echo up; exec sleep 1000"
+    nested = user.start(f"{env}/bin/python", "-c", f"import os; os.execvp('unshare', ['unshare', '--user', '--mount', 'sh', '-c', {inside!r}])",
+                        env={"CONTAINERIZE_SESSION_IDLE": "1"})
+    assert next_line(nested.stdout) == "up\n"
+    (path,) = sessions.state.glob("v*-*/log")
+    with path.open() as log:
+        eventually(lambda: not path.exists())
+        (server,) = sessions.servers()
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda: server not in sessions.processes())
+        nested.kill()
+        nested.communicate()
+        eventually(lambda: not sessions.processes())
+        assert "cannot mount" not in log.read()
 
 
 def test_supervisor_killed_under_a_running_process(user, env, sessions):
