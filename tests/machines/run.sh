@@ -71,8 +71,9 @@ for name in "$@"; do
         -kernel "$place/vmlinuz" -initrd "$place/initrd.img" -append "root=LABEL=root rw console=$console panic=-1" \
         -drive "file=$place/disk,format=raw,if=virtio,snapshot=on" \
         -drive "file=$work/tests-$architecture.disk,format=raw,if=virtio,snapshot=on" \
-        -serial "file:$work/console" -chardev stdio,id=result -device virtio-serial -device virtserialport,chardev=result,name=result \
-        </dev/null | tee "$work/output" || true
+        -serial "file:$work/console" \
+        -chardev file,id=result,path=/dev/stdout -device virtio-serial -device virtserialport,chardev=result,name=result |
+        tee "$work/output" || true
     if ! grep -q '^[0-9]* passed, 0 failed' "$work/output"; then
         failed+=("$name")
         grep -q ' passed, ' "$work/output" || tail -n 50 "$work/console"
