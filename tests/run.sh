@@ -8,7 +8,7 @@ source tests/lib/packages.sh
 
 have_packages "${build_packages[@]}" "${run_packages[@]}" "${test_packages[@]}"
 
-# Downloads, compiled objects and clang-tidy's results are kept between runs.
+# Downloads, compiled objects, libraries for aarch64 and clang-tidy's results are kept between runs.
 cache=/var/cache/containerize-tests
 [ -w "$cache" ] || { as_root mkdir -p "$cache" && as_root chown "$(id -u)" "$cache"; }
 export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$source_dir CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=5G
@@ -43,6 +43,13 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 at_once=$((2 * $(nproc)))  # tests also wait: for servers, other nodes and time limits
+if [ $# = 0 ]; then
+    tests/lib/aarch64_sysroot.sh "$cache/aarch64"
+    build aarch64
+    cmake --build --preset bundle-aarch64 >/dev/null
+    step "Unit tests for aarch64"
+    ctest --preset aarch64 -j "$at_once"
+fi
 step "Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 ctest --test-dir build/asan --output-on-failure -j "$at_once" -L unit
 step "All tests"

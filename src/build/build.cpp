@@ -68,6 +68,26 @@ std::string advice_for_pip(const inputs::BuildOptions& options) {
            " machine, or `uv pip compile --python-platform NAME FILE` here.";
 }
 
+/// The inputs of `command`, which decides what to install but installs nothing.
+Result<inputs::Inputs> inputs_for_plan(const inputs::BuildOptions& options, const std::string& command) {
+    inputs::Inputs inputs;
+    inputs.settings = options.settings;
+    TRY(inputs::read_spec(options, inputs));
+    if (inputs.requirements)
+        return fail_input(command + " is for conda environments", {}, inputs.spec.string(),
+                          advice_for_pip(options));
+    // A base only tells the version of its C library, which is assumed for another platform.
+    if (options.conda.subdir == conda::this_subdir()) TRY(add_base(options, inputs));
+    return inputs;
+}
+
+std::size_t pip_lines(const inputs::Inputs& inputs) {
+    auto lines = inputs.pip_lines().size();
+    for (const auto& more : inputs.more_requirements)
+        lines += more.read.lines.size();
+    return lines;
+}
+
 /// Post-build steps. The installation is already published and stays even if they fail.
 Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildSummary> built) {
     if (!built) return built;
@@ -88,19 +108,28 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
 } // namespace
 
 Result<DryRun> dry_run(const inputs::BuildOptions& options) {
-    inputs::Inputs inputs;
-    inputs.settings = options.settings;
-    TRY(inputs::read_spec(options, inputs));
-    if (inputs.requirements)
-        return fail_input("--dry-run is for conda environments", {}, inputs.spec.string(),
-                          advice_for_pip(options));
-    // A base only tells the version of its C library, which is assumed for another platform.
-    if (options.conda.subdir == conda::this_subdir()) TRY(add_base(options, inputs));
+    const auto inputs = TRY(inputs_for_plan(options, "--dry-run"));
     auto plan = TRY(environments::plan_conda(options, inputs));
-    auto pip_lines = inputs.pip_lines().size();
-    for (const auto& more : inputs.more_requirements)
-        pip_lines += more.read.lines.size();
-    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines};
+    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines(inputs)};
+}
+
+Result<std::string> lock(const inputs::BuildOptions& options) {
+    const auto inputs = TRY(inputs_for_plan(options, "`containerize lock`"));
+    if (inputs.locked)
+        return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
+                          "Give it to `containerize new` as it is.");
+    if (pip_lines(inputs) != 0)
+        return fail_input("the packages that pip installs are known only after they were installed", {},
+                          inputs.spec.string(),
+                          "Build the installation: its share/containerize.lock lists them, too.");
+    auto plan = TRY(environments::plan_conda(options, inputs));
+    spec::LockedEnvironment locked;
+    locked.packages = std::move(plan.packages);
+    locked.requested = std::move(plan.requested);
+    for (const auto& channel : plan.channels)
+        locked.channels.push_back(channel.url);
+    locked.variables = inputs.variables();
+    return spec::lock_text(locked, options.conda.subdir);
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace containerize::build {
@@ -28,6 +29,10 @@ struct DryRun {
 };
 /// Fails with an input error unless the input is a conda environment.
 Result<DryRun> dry_run(const inputs::BuildOptions& options);
+
+/// The lock file with the packages that a build for options.conda.subdir would install. Fails with an input
+/// error unless the input is a conda environment in which pip installs nothing.
+Result<std::string> lock(const inputs::BuildOptions& options);
 
 /// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.
 /// Reports progress through util/log.h.

@@ -4,6 +4,7 @@
 #include "cli/configured.h"
 #include "cli/exec.h"
 #include "cli/help.h"
+#include "conda/virtual_packages.h"
 #include "config/host_profile.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -202,6 +203,26 @@ void add_hook_options(CLI::App& command, BuildArguments& arguments) {
         ->configurable();
 }
 
+void add_solve_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Packages");
+    command.add_option("--cuda", arguments.cuda, "CUDA version of the nodes that will run the programs")
+        ->type_name("X.Y")
+        ->default_str("this machine's, if it has a driver");
+    command.add_flag("--offline", arguments.offline,
+                     "Use only caches and --find-links directories, no network");
+    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables")
+        ->configurable();
+    command.add_flag("--allow-defaults", arguments.allow_defaults,
+                     "Permit Anaconda's channels. Their terms of service apply");
+}
+
+void add_platform_option(CLI::App& command, BuildArguments& arguments, const char* description) {
+    command.add_option("--platform", arguments.platform, description)
+        ->type_name("PLATFORM")
+        ->default_str("this machine's")
+        ->check(CLI::IsMember(conda::platforms()));
+}
+
 void add_content_options(CLI::App& command, BuildArguments& arguments) {
     command.option_defaults()->group("Packages");
     command
@@ -209,9 +230,6 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
                     "A pip requirements file, in addition to SPEC")
         ->allow_extra_args(false) // what follows the file is a separate argument
         ->type_name("FILE");
-    command.add_option("--cuda", arguments.cuda, "CUDA version of the nodes that will run the programs")
-        ->type_name("X.Y")
-        ->default_str("this machine's, if it has a driver");
     command.add_option("--environment", arguments.environment, "Environment of a pixi lock file")
         ->type_name("NAME")
         ->default_str("default");
@@ -221,12 +239,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME");
-    command.add_flag("--offline", arguments.offline,
-                     "Use only caches and --find-links directories, no network");
-    command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables")
-        ->configurable();
-    command.add_flag("--allow-defaults", arguments.allow_defaults,
-                     "Permit Anaconda's channels. Their terms of service apply");
+    add_solve_options(command, arguments);
     command.add_flag("--no-constraints", arguments.no_constraints,
                      "Let pip replace packages that conda installed");
     add_configured(command, Key::installer, arguments.installer)->type_name("NAME");

@@ -37,6 +37,9 @@ CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments);
 /// --prefix and --force.
 void add_prefix_options(CLI::App& command, BuildArguments& arguments);
 void add_force_option(CLI::App& command, BuildArguments& arguments);
+/// Options for how conda packages are chosen.
+void add_solve_options(CLI::App& command, BuildArguments& arguments);
+void add_platform_option(CLI::App& command, BuildArguments& arguments, const char* description);
 /// Options for scripts and wrapper paths.
 void add_hook_options(CLI::App& command, BuildArguments& arguments);
 /// Options that `new` and `update` share: packages, scripts and wrapper paths.

@@ -36,6 +36,7 @@ void add_site_option(CLI::App& command, std::string& site);
 
 /// Each of these adds a command to `app`.
 void add_new(CLI::App& app, Call& call);
+void add_lock(CLI::App& app, Call& call);
 void add_wrap_install(CLI::App& app, Call& call);
 void add_wrap_container(CLI::App& app, Call& call);
 void add_import_tykky(CLI::App& app, Call& call);

@@ -4,6 +4,7 @@
 #include "cli/installation.h"
 #include "diagnosis/diagnosis.h"
 #include "util/redact.h"
+#include "util/user_text.h"
 
 #include <algorithm>
 #include <memory>
@@ -59,7 +60,8 @@ Result<int> run_doctor(const DoctorArguments& arguments) {
     for (const auto& finding : findings) {
         fmt::print("{:8} {:22} {}\n", verdict_names[static_cast<std::size_t>(finding.verdict)], finding.name,
                    finding.found);
-        if (!finding.advice.empty()) fmt::print("{:31} {}\n", "", finding.advice);
+        for (const auto& line : split_lines(finding.advice))
+            fmt::print("{:31} {}\n", "", line);
     }
     fmt::print("\n{}\n", usable ? "Installations can be built and run on this machine."
                                 : "This machine lacks something that installations need.");

@@ -3,9 +3,34 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
+
+#include <elf.h>
 
 namespace containerize::cli {
+
+namespace {
+
+std::unexpected<Error> incomplete(const char* why, const std::filesystem::path& part) {
+    return fail({.what = "containerize is not completely installed",
+                 .why = why,
+                 .where = part.string(),
+                 .hint = "Install or unpack it again."});
+}
+
+/// The table of sections is at the end of a program.
+bool is_truncated(const std::filesystem::path& program) {
+    Elf64_Ehdr header{};
+    std::ifstream file(program, std::ios::binary);
+    if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return true;
+    std::error_code failed;
+    return header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize >
+           std::filesystem::file_size(program, failed);
+}
+
+} // namespace
 
 std::vector<char*> argument_vector(const std::vector<std::string>& words) {
     std::vector<char*> list;
@@ -32,11 +57,9 @@ Status check_installation_tree() {
     for (const char* part :
          {"libexec/containerize/launcher", "libexec/containerize/session", "share/containerize/python",
           "share/containerize/host", "share/containerize/profile"})
-        if (!quiet::exists(tree / part))
-            return fail({.what = "containerize is not completely installed",
-                         .why = "a file is missing",
-                         .where = (tree / part).string(),
-                         .hint = "Install or unpack it again."});
+        if (!quiet::exists(tree / part)) return incomplete("a file is missing", tree / part);
+    for (const char* program : {"libexec/containerize/launcher", "libexec/containerize/session"})
+        if (is_truncated(tree / program)) return incomplete("the file is truncated", tree / program);
     return {};
 }
 

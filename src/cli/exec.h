@@ -18,7 +18,8 @@ std::string shell_line(const std::vector<std::string>& words);
 /// The tree in which this program is installed, with bin, libexec and share.
 std::filesystem::path installation_tree();
 
-/// Fails if parts of the tree that builds need are missing, as after an archive was unpacked in part.
+/// Fails if parts of the tree that builds need are missing or truncated, as after an archive was unpacked in
+/// part.
 Status check_installation_tree();
 
 /// Removes Slurm's per-task settings from our environment, which our own job steps would inherit.

@@ -3,7 +3,6 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "conda/package_record.h"
-#include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "core/printable.h"
 #include "util/log.h"
@@ -112,12 +111,9 @@ void add_new(CLI::App& app, Call& call) {
     command->add_flag("--json", arguments->json, json_description)->needs(dry_run);
     add_content_options(*command, *arguments);
     command->option_defaults()->group("Packages");
-    command
-        ->add_option("--platform", arguments->platform,
-                     "Platform for which --dry-run chooses packages. Only this machine's can be installed")
-        ->type_name("PLATFORM")
-        ->default_str("this machine's")
-        ->check(CLI::IsMember(conda::platforms()));
+    add_platform_option(
+        *command, *arguments,
+        "Platform for which --dry-run chooses packages. Only this machine's can be installed");
     command->option_defaults()->group("Python");
     add_configured(*command, config::Key::python, arguments->python)->type_name("PYTHON");
     command->add_flag("--bundle-python", arguments->bundle_python,

@@ -1,9 +1,11 @@
 #include "cli/program.h"
 
+#include "cli/exec.h"
 #include "cli/parse.h"
 #include "cli/tree.h"
 #include "cli/tykky.h"
 #include "core/exit_code.h"
+#include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "util/process.h"
 #include "util/redact.h"
@@ -45,8 +47,12 @@ int run_program(int argc, char** argv) {
         return answer->code;
     }
     hide_secrets_of_process(argc, argv);
+    const auto place = installation_tree();
     auto done = call.action();
     if (done) return *done;
+    if (!quiet::exists(place / "bin"))
+        done.error().hint = "containerize was moved or removed while it ran: it was in " + place.string() +
+                            ". Run the command again.";
     return as_tykky ? report_as_tykky(std::move(done.error()), *tree) : report(done.error());
 }
 

@@ -309,7 +309,7 @@ Finding diagnose_programs(const fs::path& prefix, const fs::path& libexec) {
         return {.name = name,
                 .verdict = Verdict::note,
                 .found = printable_line(prefix.string()) + " cannot be used",
-                .advice = printable_line(to_string(manifest.error()))};
+                .advice = to_string(manifest.error())};
     const auto programs = prefix::programs_of(*manifest, prefix, libexec);
     const auto command = prefix::command_to_upgrade(programs, prefix);
     Finding finding{.name = name,

@@ -53,11 +53,14 @@ std::unexpected<Error> bad_manifest(const std::filesystem::path& file, std::stri
                  .fault = Fault::input});
 }
 
+/// An empty version is unknown.
 std::unexpected<Error> made_by_newer(std::string what, const std::string& version, const fs::path& where) {
-    return fail_input(std::move(what),
-                      "it was made or upgraded by containerize " + version + ", and this is version " +
-                          this_version,
-                      where.string(), "Use containerize " + version + " or newer.");
+    return fail_input(
+        std::move(what),
+        "it was made or upgraded by " + (version.empty() ? "a newer version" : "containerize " + version) +
+            ", and this is version " + this_version,
+        where.string(),
+        version.empty() ? "Use the newest version." : "Use containerize " + version + " or newer.");
 }
 
 std::string move(const fs::path& from, const fs::path& to) {
@@ -73,7 +76,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         const int format = to_integer<int>(root.at("format"));
         if (format > manifest_format)
             return made_by_newer("only a newer containerize can use this installation",
-                                 printable_line(root.at("programs_version").get<std::string>()), file);
+                                 printable_line(root.value("programs_version", "")), file);
         if (format != manifest_format)
             return bad_manifest(file, "it has format " + std::to_string(format) +
                                           ", and this version reads format " +

@@ -141,6 +141,24 @@ def test_archive_that_was_unpacked_in_part(user, work, unpacked, channel, missin
     assert doctor.returncode == 1 and re.search(r"^missing +containerize +.*a file is missing$", doctor.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize("program", ["session", "launcher"])
+def test_truncated_program(user, work, unpacked, channel, program):
+    os.truncate(unpacked / "libexec/containerize" / program, 100_000)
+    spec = user.write(work / "env.yml", f"channels: ['file://{channel}', nodefaults]\ndependencies: [tools]\n")
+    failed = user.run(unpacked / "bin/containerize", "new", "--prefix", work / "env", spec, check=False)
+    assert failed.returncode == 1 and f"/{program}: containerize is not completely installed: the file is truncated\n" in failed.stderr
+    assert not (work / "env").exists()
+
+
+def test_moved_while_it_runs(user, work, unpacked, channel):
+    spec = user.write(work / "env.yml", f"channels: ['file://{channel}', nodefaults]\ndependencies: [tools]\n")
+    script = user.write(work / "move.sh", f"mv {unpacked} {work}/elsewhere\n")
+    failed = user.run(unpacked / "bin/containerize", "new", "--prefix", work / "env", "--post-install", script, spec, check=False)
+    assert failed.returncode == 1, failed.stderr
+    assert failed.stderr.endswith(f"containerize was moved or removed while it ran: it was in {unpacked}. Run the command again.\n")
+    assert not (work / "env").exists()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
 def test_prefix_where_no_program_can_be_started(user, tool, work, channel):
     spec = user.write(work / "env.yml", f"channels: ['file://{channel}', nodefaults]\ndependencies: [tools]\n")

@@ -372,6 +372,8 @@ def test_packages_for_another_platform_are_only_shown(build, user):
     user.write(channel / "noarch/repodata.json", "{}")
     spec = build.spec(["app"], f"file://{channel}")
     assert build.plan(spec, "--platform", "linux-aarch64")["app"]["subdir"] == "linux-aarch64"
+    lock = json.loads(user.run(build.tool, "lock", "--platform", "linux-aarch64", spec).stdout)
+    assert (lock["subdir"], [one["name"] for one in lock["conda"]]) == ("linux-aarch64", ["app"])
     needs_more = build.spec(["app", "new", "gpu"], f"file://{channel}", name="more.yml")
     more = {"CONDA_OVERRIDE_GLIBC": "2.39"}
     assert set(build.plan(needs_more, "--platform", "linux-aarch64", "--cuda", "12.4", env=more)) == {"app", "new", "gpu"}
@@ -383,6 +385,31 @@ def test_packages_for_another_platform_are_only_shown(build, user):
     requirements = user.write(build.work / "requirements.txt", "six\n")
     assert "uv pip compile --python-platform" in build.refused(requirements, "--platform", "linux-aarch64", "--dry-run")
     assert set(build.plan(build.spec(["where"]), "--platform", "linux-64")) == {"where"}
+
+
+def test_a_lock_installs_what_was_solved(build, server, user):
+    spec = build.spec(["where"], server.url("auth/main", login="user:s3cret@"))
+    spec.chmod(0o600)
+    lock = build.work / "env.lock"
+    user.run(build.tool, "lock", spec, "-o", lock)
+    assert "s3cret" not in lock.read_text() and lock.stat().st_mode & 0o777 == 0o600
+    on_terminal = user.run(build.tool, "lock", build.spec(["where"], name="other.yml"))
+    lock = user.write(build.work / "other.lock", on_terminal.stdout)
+    assert "is for linux-64, not for linux-aarch64" in build.refused(lock, "--platform", "linux-aarch64", "--dry-run")
+    build(lock)
+    installed = json.loads((build.prefix / "share/containerize.lock").read_text())
+    written = json.loads(lock.read_text())
+    for key in ("conda", "channels", "subdir", "requested"):
+        assert installed[key] == written[key], key
+
+    def refused(*words):
+        done = user.run(build.tool, "lock", *words, "-o", build.work / "none", check=False)
+        assert done.returncode == 2 and not (build.work / "none").exists()
+        return done.stderr
+
+    assert "already lists exact packages" in refused(lock)
+    assert "known only after they were installed" in refused(build.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml"))
+    assert "`containerize lock` is for conda environments" in refused(user.write(build.work / "requirements.txt", "six\n"))
 
 
 @pytest.mark.parametrize("login, path", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])

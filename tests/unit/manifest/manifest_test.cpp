@@ -99,6 +99,10 @@ TEST(Manifest, OnlyInstallationsOfNewerVersionsAreRefused) {
     EXPECT_TRUE(to_string(read.error())
                     .starts_with("/e/containerize.json: only a newer containerize can use this installation: "
                                  "it was made or upgraded by containerize 1000.0.0, "));
+    root.erase("programs_version");
+    EXPECT_TRUE(to_string(parse_manifest(root.dump(), "/e").error())
+                    .ends_with("by a newer version, and this is version " + std::string(this_version) +
+                               "\nUse the newest version."));
 }
 
 TEST(Manifest, OfVersionsThatDidNotRecordTheirProgramsTheStatesVersionCounts) {
