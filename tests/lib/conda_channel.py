@@ -178,11 +178,11 @@ class Package:
         return file
 
 
-def index(channel):
+def index(channel, subdirs=("linux-64", "noarch")):
     """Writes repodata.json for the packages of a channel, in all its compressed forms."""
     import bz2
 
-    for subdir in ("linux-64", "noarch"):
+    for subdir in subdirs:
         directory = Path(channel) / subdir
         directory.mkdir(parents=True, exist_ok=True)
         data = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": {}, "repodata_version": 1}
@@ -208,17 +208,17 @@ def index(channel):
         (directory / "repodata.json.bz2").write_bytes(bz2.compress(text))
 
 
-def python_package():
-    """Debian's Python, changed to look for site-packages relative to its own location."""
+def python_package(root=Path("/"), **more):
+    """Debian's Python, changed to look for site-packages relative to its own location. `more` goes to Package."""
     version = "%d.%d.%d" % sys.version_info[:3]
     assert sys.executable == "/usr/bin/python3" or sys.executable.startswith("/usr/bin/python3"), sys.executable
     assert sys.version_info[:2] == (3, 11), "Debian 12's Python is 3.11"
-    package = Package("python", version, "h1_0_cpython")
-    package.add("bin/python3.11", Path("/usr/bin/python3.11").read_bytes(), 0o755)
+    package = Package("python", version, "h1_0_cpython", **more)
+    package.add("bin/python3.11", (root / "usr/bin/python3.11").read_bytes(), 0o755)
     for name in ("python", "python3"):
         package.add(f"bin/{name}", Link("python3.11"))
     skip = lambda path: "__pycache__" in path or path in ("EXTERNALLY-MANAGED", "sitecustomize.py") or path.startswith(("test/", "idlelib/", "lib2to3/"))
-    package.tree("/usr/lib/python3.11", "lib/python3.11", skip)
+    package.tree(root / "usr/lib/python3.11", "lib/python3.11", skip)
 
     def patch(path, *changes):
         text = package.files[path][0].decode()
@@ -237,16 +237,16 @@ def python_package():
     return package.byte_code()
 
 
-def c_program(*options):
-    """A program with the prefix in its binary and in a text file. The options are for the compiler."""
+def c_program(*compiler, **more):
+    """A program with the prefix in its binary and in a text file. `more` goes to Package."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "where.c"
         source.write_text('#include <stdio.h>\nconst char where[] = "%s/share/where";\n'
                           'const char two[] = "%s/a:%s/b";\n'
                           "int main(void) { printf(\"%%s\\n%%s\\n\", where, two); return 0; }\n" % ((PLACEHOLDER,) * 3))
-        subprocess.run(["gcc", "-O0", *options, "-o", f"{work}/where", str(source)], check=True)
+        subprocess.run([*compiler, "-O0", "-o", f"{work}/where", str(source)], check=True)
         program = (Path(work) / "where").read_bytes()
-    package = Package("where", "1.0", depends=["__glibc >=2.17"])
+    package = Package("where", "1.0", depends=["__glibc >=2.17"], **more)
     package.add("bin/where", program, 0o755, "binary")
     package.add("share/where", f"prefix={PLACEHOLDER}\nlib={PLACEHOLDER}/lib\n", prefixed="text")
     package.add("bin/where-script", f"#!{PLACEHOLDER}/bin/python -E\nimport sys\nprint(sys.prefix)\n", 0o755, "text")
@@ -274,7 +274,7 @@ def main_channel(channel, files):
     for version in ("1.24.0", "1.25.0"):
         Package("numpy", version, "py311_0", depends=["python >=3.11,<3.12"]).add(
             "lib/python3.11/site-packages/numpy/__init__.py", f"__version__ = '{version}'\n").write(channel)
-    c_program().write(channel)
+    c_program("gcc").write(channel)
 
     # Variants, conflicts, features.
     for build, number, needs in (("cuda", 1, ["__cuda >=12"]), ("cpu", 0, [])):

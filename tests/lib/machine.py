@@ -35,7 +35,7 @@ exec "$@"
 """
 
 
-def _apt_options() -> list[str]:
+def apt_options() -> list[str]:
     """This machine's setting for mirrors that are deliberately old."""
     said = subprocess.run(["apt-config", "dump", "Acquire::Check-Valid-Until"], capture_output=True, text=True).stdout.strip()
     return [f"--aptopt={said}"] if said else []
@@ -44,7 +44,7 @@ def _apt_options() -> list[str]:
 def make_root(cache: Path) -> Path:
     def make(root):
         subprocess.run(
-            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(), "sid", str(root), MIRROR],
+            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *apt_options(), "sid", str(root), MIRROR],
             check=True, stdin=subprocess.DEVNULL, timeout=1500,
         )
 

@@ -15,7 +15,10 @@ test_packages=(
     slurm-wlm-basic-plugins slurmctld slurmd squashfs-tools squashfuse strace umoci util-linux zsh
 )
 # For tests in virtual machines (tests/machines).
-machine_packages=(e2fsprogs gcc mmdebstrap python3-pip python3-zstandard qemu-system-x86 zstd)
+machine_packages=(
+    arch-test e2fsprogs g++-aarch64-linux-gnu gcc mmdebstrap python3-pip python3-zstandard qemu-system-arm qemu-system-x86
+    qemu-user-static zstd
+)
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
