@@ -123,12 +123,8 @@ Result<std::string> lock(const inputs::BuildOptions& options) {
                           inputs.spec.string(),
                           "Build the installation: its share/containerize.lock lists them, too.");
     auto plan = TRY(environments::plan_conda(options, inputs));
-    spec::LockedEnvironment locked;
+    auto locked = environments::lock_of(plan, inputs);
     locked.packages = std::move(plan.packages);
-    locked.requested = std::move(plan.requested);
-    for (const auto& channel : plan.channels)
-        locked.channels.push_back(channel.url);
-    locked.variables = inputs.variables();
     return spec::lock_text(locked, options.conda.subdir);
 }
 

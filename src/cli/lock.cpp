@@ -41,10 +41,10 @@ Status check_output(const fs::path& output, const fs::path& spec) {
 
 /// The variables in SPEC may be secret, so nobody else may read the lock who cannot read that.
 void limit_readers_to_those_of(const fs::path& spec) {
-    const mode_t own = umask(S_IRWXG | S_IRWXO);
     struct stat info {};
-    const mode_t mode = stat(spec.c_str(), &info) == 0 ? info.st_mode : S_IRWXU;
-    umask(own | (~mode & (S_IRWXG | S_IRWXO)));
+    const mode_t mode = stat(spec.c_str(), &info) == 0 ? info.st_mode : 0;
+    const mode_t hidden = ~mode & (S_IRWXG | S_IRWXO);
+    umask(umask(hidden) | hidden);
 }
 
 Result<int> run_lock(const LockArguments& arguments, const std::string& command_line) {

@@ -74,6 +74,8 @@ Status remove_tree(const fs::path& path);
 /// "unknown" if it cannot be found out.
 std::string filesystem_type(const fs::path& path);
 bool is_network_filesystem(std::string_view type);
+/// The type of the mounts that our servers answer.
+inline constexpr const char* own_fuse_type = "fuse.containerize";
 struct Mounted {
     std::string root; ///< what of the filesystem is shown, as a path in it
     std::string point, type, source, options;

@@ -90,7 +90,7 @@ bool is_network_filesystem(std::string_view type) {
     if (std::ranges::find(network_filesystems, type) != network_filesystems.end()) return true;
     // A FUSE filesystem that is not known to be local (sshfs, glusterfs, s3fs, ...) is taken for a network's.
     constexpr std::array local = {"fuse.fuse-overlayfs", "fuse.squashfuse", "fuse.squashfuse_ll",
-                                  "fuse.containerize"};
+                                  own_fuse_type};
     return type.starts_with("fuse.") && std::ranges::find(local, type) == local.end();
 }
 

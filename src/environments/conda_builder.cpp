@@ -97,14 +97,9 @@ public:
     }
 
     std::string lock() override {
-        spec::LockedEnvironment locked;
+        auto locked = lock_of(plan_, context_.inputs);
         locked.packages = linked_.records;
         locked.source_date_epoch = epoch_;
-        for (const auto& channel : plan_.channels)
-            locked.channels.push_back(channel.url);
-        locked.variables = context_.inputs.variables();
-        if (plan_.locked) locked.channels = context_.inputs.locked->channels;
-        locked.requested = plan_.requested;
         pip_.lock(contents_.of_pip, locked);
         return spec::lock_text(locked, conda::this_subdir());
     }

@@ -350,6 +350,16 @@ Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inp
 
 } // namespace
 
+spec::LockedEnvironment lock_of(const CondaPlan& plan, const inputs::Inputs& inputs) {
+    spec::LockedEnvironment locked;
+    for (const auto& channel : plan.channels)
+        locked.channels.push_back(channel.url);
+    if (plan.locked) locked.channels = inputs.locked->channels;
+    locked.requested = plan.requested;
+    locked.variables = inputs.variables();
+    return locked;
+}
+
 Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
     auto solved = TRY(solve_or_take_list(options, inputs, nullptr));
     log_packages(solved.plan);

@@ -42,6 +42,9 @@ Result<CondaChanges> plan_conda_changes(const inputs::BuildOptions& options, con
 /// Adds to an error about a package that it is listed in the input, if that is a lock or list.
 Error with_list(Error error, const inputs::Inputs& inputs);
 
+/// What a lock of the planned environment contains besides its packages and pip's part.
+spec::LockedEnvironment lock_of(const CondaPlan& plan, const inputs::Inputs& inputs);
+
 /// Solves the input, or takes the packages of a lock. Reports progress through util/log.h.
 Result<CondaPlan> plan_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs);
 

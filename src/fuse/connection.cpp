@@ -1,6 +1,7 @@
 #include "fuse/connection.h"
 
 #include "core/cpus.h"
+#include "core/filesystem.h"
 #include "fuse/server_deaths.h"
 
 #include <algorithm>
@@ -110,7 +111,7 @@ Result<FuseConnection> mount_fuse(const std::filesystem::path& mount_point, unsi
                                 ",rootmode=40000,user_id=" + std::to_string(geteuid()) +
                                 ",group_id=" + std::to_string(getegid()) +
                                 ",default_permissions,allow_other,max_read=" + std::to_string(largest_read);
-    if (mount("containerize", mount_point.c_str(), "fuse.containerize", MS_RDONLY | MS_NOSUID | MS_NODEV,
+    if (mount("containerize", mount_point.c_str(), own_fuse_type, MS_RDONLY | MS_NOSUID | MS_NODEV,
               options.c_str()) != 0) {
         const int error_number = errno;
         auto error = fail_errno("cannot mount the image", mount_point.string(), error_number);

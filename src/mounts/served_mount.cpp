@@ -57,7 +57,7 @@ std::set<std::string> points_of(dev_t device, std::span<const Mounted> table) {
 
 bool is_fuse_mount(dev_t device, std::span<const Mounted> table) {
     return std::ranges::any_of(table, [device](const Mounted& mounted) {
-        return mounted.device == device && mounted.type == "fuse.containerize";
+        return mounted.device == device && mounted.type == own_fuse_type;
     });
 }
 
@@ -112,8 +112,9 @@ Result<ServedMount> ServedMount::mount(std::vector<image::Layers::ImageFile> ima
 }
 
 Status ServedMount::set_up(std::chrono::milliseconds longest_wait) {
-    below_.insert(device_at(mount_points_.front()));
-    shown_.insert(device_at(mount_points_.front()));
+    const auto connected = device_at(mount_points_.front());
+    below_.insert(connected);
+    shown_.insert(connected);
     TRY(start_server());
     if (use_ == Use::tree) TRY(cover_by_overlay(longest_wait));
     device_ = device_at(mount_points_.front());
@@ -178,16 +179,16 @@ Status ServedMount::cover_by_overlay(std::chrono::milliseconds longest_wait) {
     return {};
 }
 
-Status ServedMount::bind_at(const std::string& path) const {
+Status ServedMount::bind_at(const std::string& path) {
     if (::mount(mount_points_.front().c_str(), path.c_str(), nullptr, MS_BIND, nullptr) != 0)
         return fail_errno("cannot mount the image at its second path", path);
+    listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
 
 Status ServedMount::show_at(const std::string& path) {
     TRY(bind_at(path));
     mount_points_.push_back(path);
-    listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
 
@@ -354,7 +355,6 @@ Status ServedMount::mount_again() {
     TRY(set_up(longest_wait_for_new_cover));
     for (const auto& point : std::span(points).subspan(1))
         TRY(bind_at(path_of(point)));
-    listed_points_ = points_of(device_, mounted_filesystems());
     return {};
 }
 
@@ -381,7 +381,7 @@ void ServedMount::unmount() {
     for (auto mounted = table.rbegin(); mounted != table.rend(); ++mounted)
         if (ours.contains(mounted->device)) umount2(mounted->point.c_str(), MNT_DETACH);
     mount_points_.clear();
-    if (!connection_.features.resend) due_.reset();
+    if (!connection_.features.resend) due_.reset(); // a successor would only mount the image again
 }
 
 bool namespace_in_use(const std::string& mounts) {

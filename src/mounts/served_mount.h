@@ -89,7 +89,7 @@ private:
     [[nodiscard]] bool may_be_mounted_again() const;
     [[nodiscard]] Result<std::vector<Fd>> open_mount_points() const;
     Status mount_again();
-    Status bind_at(const std::string& path) const;
+    Status bind_at(const std::string& path);
     void give_up();
     /// Covers the mount by an overlay if the kernel allows it. Fails only if the server is dead for good.
     Status cover_by_overlay(std::chrono::milliseconds longest_wait);
