@@ -13,7 +13,7 @@ made=$directory.packages
 
 new=$directory.new
 rm -rf "$new" "$directory" "$made"
-mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$(IFS=,; echo "${packages[*]}")" bookworm "$new" \
+make_debian_root --variant=extract --architectures=arm64 --include="$(IFS=,; echo "${packages[*]}")" bookworm "$new" \
     'deb http://deb.debian.org/debian bookworm main' 'deb http://deb.debian.org/debian-security bookworm-security main'
 # Links such as libz.so -> /lib/aarch64-linux-gnu/libz.so.1 would lead to this machine's files.
 find "$new" -type l -lname '/*' -printf '%p\t%l\n' | while IFS=$'\t' read -r link target; do

@@ -24,6 +24,13 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+# Runs mmdebstrap with this machine's setting for mirrors that are deliberately old.
+make_debian_root() {
+    local check
+    check=$(apt-config dump Acquire::Check-Valid-Until)
+    mmdebstrap --quiet ${check:+--aptopt="$check"} "$@"
+}
+
 # Installs missing packages; prints nothing if there are none.
 have_packages() {
     local missing=() name

@@ -34,17 +34,15 @@ emulate_aarch64() {
 
 # make_machine NAME DIRECTORY
 make_machine() {
-    local release=${1%-arm64} place=$2 architecture=amd64 tree check packages
+    local release=${1%-arm64} place=$2 architecture=amd64 tree packages
     if [ "$release" != "$1" ]; then
         architecture=arm64
         emulate_aarch64
     fi
     packages="${guest_packages[*]} linux-image-cloud-$architecture ${more_packages[$1]:-}"
-    check=$(apt-config dump Acquire::Check-Valid-Until) # this machine's setting for mirrors that are deliberately old
     tree=$(mktemp -d)
     # shellcheck disable=SC2016 # the variables are for the hooks
-    smoke_unit=$smoke_unit mmdebstrap --quiet --variant=minbase --architectures="$architecture" \
-        --include="${packages// /,}" ${check:+--aptopt="$check"} \
+    smoke_unit=$smoke_unit make_debian_root --variant=minbase --architectures="$architecture" --include="${packages// /,}" \
         --customize-hook='printf %s "$smoke_unit" > "$1/etc/systemd/system/smoke.service"' \
         --customize-hook='ln -s ../smoke.service "$1/etc/systemd/system/multi-user.target.wants/"' \
         --customize-hook='for user in alice bob; do chroot "$1" useradd --create-home --shell /bin/bash $user; done' \
