@@ -62,6 +62,41 @@ sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     return inode;
 }
 
+/// A file whose content is already in the image. Null if there is no memory.
+sqfs_inode_generic_t* make_file_inode(const StoredFile& file, std::uint64_t start, std::uint32_t fragment,
+                                      std::uint32_t block_size) {
+    const auto bytes = file.blocks.size() * sizeof(sqfs_u32);
+    auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t) + bytes));
+    if (inode == nullptr) return nullptr;
+    inode->base.type = SQFS_INODE_FILE;
+    inode->payload_bytes_available = inode->payload_bytes_used = static_cast<sqfs_u32>(bytes);
+    if (bytes != 0) std::memcpy(inode->extra, file.blocks.data(), bytes);
+    sqfs_inode_set_file_size(inode, file.size); // these three make an extended inode where one is needed
+    sqfs_inode_set_file_block_start(inode, file.blocks.empty() ? 0 : start);
+    sqfs_inode_set_frag_location(inode, fragment, file.fragment_offset);
+    if (const auto holes = std::ranges::count(file.blocks, 0U); holes != 0) {
+        sqfs_inode_make_extended(inode);
+        inode->data.file_ext.sparse = std::min(file.size, static_cast<std::uint64_t>(holes) * block_size);
+    }
+    return inode;
+}
+
+/// Sorted, and without overlaps and gaps.
+std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges) {
+    std::erase_if(ranges, [](const auto& range) { return range.size == 0; });
+    std::ranges::sort(ranges, {}, &CopiedBlocks::Range::from);
+    std::vector<CopiedBlocks::Range> result;
+    for (const auto& range : ranges) {
+        if (result.empty() || range.from > result.back().from + result.back().size) {
+            result.push_back(range);
+            continue;
+        }
+        const auto end = std::max(result.back().from + result.back().size, range.from + range.size);
+        result.back().size = end - result.back().from;
+    }
+    return result;
+}
+
 /// A whiteout: the device 0:0, which no driver has.
 sqfs_inode_generic_t* make_whiteout_inode() {
     auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t)));
@@ -125,6 +160,7 @@ struct Writer::State {
     void forget(Node& node);
     Result<std::uint32_t> store_xattrs(const Attributes& attributes);
 
+    Result<CopiedBlocks> copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges);
     Status drop_tables();
     Status keep_used_fragments();
     Status renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
@@ -359,6 +395,84 @@ Status Writer::append(std::span<const std::byte> data) {
 Status Writer::end_file() {
     TRY(state_->check(sqfs_block_processor_end_file(state_->processor.get())));
     state_->in_file = false;
+    return {};
+}
+
+std::optional<std::uint64_t> CopiedBlocks::position(std::uint64_t there) const {
+    const auto after = std::ranges::upper_bound(ranges, there, {}, &Range::from);
+    if (after == ranges.begin()) return std::nullopt;
+    const auto& range = *std::prev(after);
+    if (there - range.from >= range.size) return std::nullopt;
+    return there - range.from + range.to;
+}
+
+Result<CopiedBlocks> Writer::copy_blocks(const Reader& other) {
+    const auto end = other.end_of_blocks();
+    const CopiedBlocks::Range all{.from = sizeof(sqfs_super_t), .to = 0, .size = end - sizeof(sqfs_super_t)};
+    return state_->copy(other, {all});
+}
+
+Result<CopiedBlocks> Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files) {
+    std::vector<CopiedBlocks::Range> ranges;
+    std::vector<bool> wanted(other.fragments().size());
+    for (const auto& file : files) {
+        std::uint64_t size = 0;
+        for (const auto block : file.blocks)
+            size += ProfileBlock{.start = 0, .size_field = block}.stored();
+        ranges.push_back({.from = file.start, .to = 0, .size = size});
+        if (file.fragment >= wanted.size() || wanted[file.fragment]) continue;
+        wanted[file.fragment] = true;
+        const auto& fragment = other.fragments()[file.fragment];
+        ranges.push_back({.from = fragment.start_offset,
+                          .to = 0,
+                          .size = ProfileBlock{.start = 0, .size_field = fragment.size}.stored()});
+    }
+    return state_->copy(other, joined(std::move(ranges)));
+}
+
+Result<CopiedBlocks> Writer::State::copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges) {
+    if (other.compressor() != super.compression_id || other.block_size() != options.block_size)
+        return misuse(other.name(), "it has another compressor or block size");
+    // Nothing may be written between the blocks of a file.
+    TRY(check(sqfs_block_processor_sync(processor.get())));
+    TRY(drop_tables());
+    const auto end = other.end_of_blocks();
+    for (auto& range : ranges) {
+        if (range.from < sizeof(sqfs_super_t) || range.from > end || range.size > end - range.from)
+            return misuse(other.name(), "it is damaged");
+        range.to = file->size();
+        const auto start = other.source().start() + range.from;
+        TRY(check(file->append_range(other.source().file(), start, start + range.size)));
+    }
+    CopiedBlocks copied{.ranges = std::move(ranges), .fragments = {}};
+    for (const auto& fragment : other.fragments()) {
+        const ProfileBlock block{.start = fragment.start_offset, .size_field = fragment.size};
+        if (block.end() > end || block.stored() > other.block_size())
+            return misuse(other.name(), "it is damaged");
+        sqfs_u32 number = no_fragment;
+        if (const auto position = copied.position(block.start))
+            TRY(check(sqfs_frag_table_append(fragments.get(), *position, block.size_field, &number)));
+        copied.fragments.push_back(number);
+    }
+    return copied;
+}
+
+Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
+                         const CopiedBlocks& blocks) {
+    auto& state = *state_;
+    const bool has_fragment = file.fragment != no_fragment;
+    const auto fragment = has_fragment && file.fragment < blocks.fragments.size()
+                              ? blocks.fragments[file.fragment]
+                              : no_fragment;
+    const bool has_blocks = std::ranges::any_of(file.blocks, [](auto block) { return block != 0; });
+    const auto start = has_blocks ? blocks.position(file.start) : std::optional<std::uint64_t>(0);
+    if (!start || (has_fragment && fragment == no_fragment))
+        return state.misuse(path, "its content was not copied");
+    auto node = TRY(state.add(path, S_IFREG, attributes));
+    node->inode->raw = make_file_inode(file, *start, fragment, state.options.block_size);
+    if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);
+    ++state.stats.files;
+    state.stats.input_bytes += file.size;
     return {};
 }
 
