@@ -2,9 +2,11 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "environments/environment_builder.h"
 #include "pip/index_logins.h"
 #include "pip/installer.h"
+#include "pip/resolution.h"
 #include "spec/requirements.h"
 #include "util/progress.h"
 
@@ -33,6 +35,15 @@ public:
 
     /// Installs requirements into the environment at the prefix.
     Status install(const RequirementsToInstall& requirements, Stage& stage);
+
+    /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
+    /// install() can be used.
+    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage);
+
+    /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
+    /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the
+    /// returned descriptor, so only that one may be read. Call it after the resolve() that returned them.
+    Result<std::vector<OpenFile>> fetch_wheels(std::vector<pip::ResolvedPackage>& packages);
 
     Status uninstall(const std::vector<std::string>& names, Stage& stage);
 

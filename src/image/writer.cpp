@@ -8,7 +8,9 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -60,6 +62,40 @@ sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     inode->data.slink.target_size = static_cast<sqfs_u32>(target.size());
     std::memcpy(inode->extra, target.c_str(), target.size() + 1);
     return inode;
+}
+
+/// A file whose content is already in the image. Null if there is no memory.
+sqfs_inode_generic_t* make_file_inode(const StoredFile& file, std::uint64_t start, std::uint32_t fragment,
+                                      std::uint32_t block_size) {
+    const auto bytes = file.blocks.size() * sizeof(sqfs_u32);
+    auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t) + bytes));
+    if (inode == nullptr) return nullptr;
+    inode->base.type = SQFS_INODE_FILE;
+    inode->payload_bytes_available = inode->payload_bytes_used = static_cast<sqfs_u32>(bytes);
+    if (bytes != 0) std::memcpy(inode->extra, file.blocks.data(), bytes);
+    sqfs_inode_set_file_size(inode, file.size); // these three make an extended inode where one is needed
+    sqfs_inode_set_file_block_start(inode, file.blocks.empty() ? 0 : start);
+    sqfs_inode_set_frag_location(inode, fragment, file.fragment_offset);
+    if (const auto holes = std::ranges::count(file.blocks, 0U); holes != 0) {
+        sqfs_inode_make_extended(inode);
+        inode->data.file_ext.sparse = std::min(file.size, static_cast<std::uint64_t>(holes) * block_size);
+    }
+    return inode;
+}
+
+/// In the order of positions; neighbours become one. Several files may have the same blocks.
+std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges) {
+    std::ranges::sort(ranges, {}, &CopiedBlocks::Range::from);
+    std::vector<CopiedBlocks::Range> result;
+    for (const auto& range : ranges) {
+        if (result.empty() || range.from > result.back().from + result.back().size) {
+            result.push_back(range);
+            continue;
+        }
+        auto& last = result.back();
+        last.size = std::max(last.size, range.from + range.size - last.from);
+    }
+    return result;
 }
 
 /// A whiteout: the device 0:0, which no driver has.
@@ -359,6 +395,63 @@ Status Writer::append(std::span<const std::byte> data) {
 Status Writer::end_file() {
     TRY(state_->check(sqfs_block_processor_end_file(state_->processor.get())));
     state_->in_file = false;
+    return {};
+}
+
+Result<CopiedBlocks> Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files) {
+    auto& state = *state_;
+    if (other.compressor() != state.super.compression_id || other.block_size() != state.options.block_size)
+        return state.misuse(other.name(), "it has another compressor or block size");
+    // Nothing may be written between the blocks of a file.
+    TRY(state.check(sqfs_block_processor_sync(state.processor.get())));
+    TRY(state.drop_tables());
+    std::vector<CopiedBlocks::Range> wanted;
+    std::set<std::uint32_t> fragments;
+    for (const auto& file : files) {
+        if (const auto size = file.stored(); size != 0) wanted.push_back({.from = file.start, .size = size});
+        if (file.fragment != no_fragment) fragments.insert(file.fragment);
+    }
+    for (const auto number : fragments) {
+        const auto block = other.fragment(number);
+        if (!block) return state.misuse(other.name(), "it is damaged");
+        wanted.push_back({.from = block->start, .size = block->stored()});
+    }
+    CopiedBlocks copied{.ranges = joined(std::move(wanted)), .fragments = {}};
+    const auto start = other.source().start();
+    for (auto& range : copied.ranges) {
+        range.to = state.file->size();
+        TRY(state.check(state.file->append_range(other.source().file(), start + range.from,
+                                                 start + range.from + range.size)));
+    }
+    for (const auto number : fragments) {
+        const auto block = *other.fragment(number);
+        sqfs_u32 here = 0;
+        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), copied.position(block.start),
+                                               block.size_field, &here)));
+        copied.fragments.emplace(number, here);
+    }
+    return copied;
+}
+
+std::uint64_t CopiedBlocks::position(std::uint64_t from) const {
+    const auto after = std::ranges::upper_bound(ranges, from, {}, &Range::from);
+    if (after == ranges.begin()) return 0; // no block is there
+    return from - std::prev(after)->from + std::prev(after)->to;
+}
+
+Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
+                         const CopiedBlocks& blocks) {
+    auto& state = *state_;
+    const auto fragment = blocks.fragments.find(file.fragment);
+    if (file.fragment != no_fragment && fragment == blocks.fragments.end())
+        return state.misuse(path, "its content was not copied");
+    auto node = TRY(state.add(path, S_IFREG, attributes));
+    node->inode->raw = make_file_inode(file, blocks.position(file.start),
+                                       file.fragment == no_fragment ? no_fragment : fragment->second,
+                                       state.options.block_size);
+    if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);
+    ++state.stats.files;
+    state.stats.input_bytes += file.size;
     return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "image/reader.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <sys/types.h>
@@ -27,7 +29,9 @@ struct Compression {
 
 /// Parses "zstd", "zstd:LEVEL", "lz4" or "none"; anything else is an input error.
 Result<Compression> parse_compression(std::string_view text);
-/// What it parses, for messages: "zstd:LEVEL with a level from 1 to 22, lz4 or none".
+/// "zstd3", "lz4" or "none": for the names of files.
+std::string name_of(const Compression& compression);
+/// What parse_compression() parses, for messages: "zstd:LEVEL with a level from 1 to 22, lz4 or none".
 std::string compression_forms();
 /// Parses "131072", "128K" or "1M": a power of two from 4 KiB to 1 MiB. Anything else is an input error.
 Result<std::uint32_t> parse_block_size(std::string_view text);
@@ -56,6 +60,20 @@ struct WriteStats {
     std::vector<std::string> left_out; ///< by write_tree: sockets, pipes and devices
 };
 
+/// Where stored blocks of another image are now in this one.
+struct CopiedBlocks {
+    struct Range {
+        std::uint64_t from = 0, to = 0; ///< position of the first byte: there, and here
+        std::uint64_t size = 0;
+    };
+    std::vector<Range> ranges; ///< by their positions there
+    /// Numbers in this image, by their numbers in the other.
+    std::unordered_map<std::uint32_t, std::uint32_t> fragments;
+
+    /// Where the byte at `from` is now. It must have been copied.
+    [[nodiscard]] std::uint64_t position(std::uint64_t from) const;
+};
+
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
 /// never (their mode is then `directory_mode`). The order of calls decides the order of data. The result
 /// depends on nothing else, not even on the number of threads. Only a directory may be added twice.
@@ -77,6 +95,12 @@ public:
     Status begin_file(std::string_view path, const Attributes& attributes);
     Status append(std::span<const std::byte> data);
     Status end_file();
+
+    /// Copies the stored blocks of these files of another image as they are, in that image's order. Fails if
+    /// the image has other settings than this one. The files can then be added without being read.
+    Result<CopiedBlocks> copy_blocks(const Reader& other, std::span<const StoredFile> files);
+    Status link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
+                     const CopiedBlocks& blocks);
 
     [[nodiscard]] bool contains(std::string_view path) const;
     /// The attributes of the directory at `path`; nullptr if there is none. Valid until it is added again or

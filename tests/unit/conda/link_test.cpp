@@ -4,7 +4,7 @@
 #include "conda/archive.h"
 #include "conda/link.h"
 #include "conda/match_spec.h"
-#include "conda/package_stream.h"
+#include "conda/package_image.h"
 #include "conda/prefix_replacement.h"
 #include "data.h"
 #include "util/digest.h"
@@ -152,8 +152,14 @@ std::map<std::string, std::string> tree_of(const fs::path& root) {
     return tree;
 }
 
-PackageToLink package_of(const fs::path& file) {
-    PackageToLink package;
+/// A package that is not packed yet.
+struct Package {
+    PackageRecord record;
+    OpenFile archive;
+};
+
+Package package_of(const fs::path& file) {
+    Package package;
     const auto parts = parse_file_name(file.filename().native());
     EXPECT_TRUE(parts) << file;
     package.record.name = parts->name;
@@ -164,15 +170,33 @@ PackageToLink package_of(const fs::path& file) {
     return package;
 }
 
-Result<Linked> link_into(const fs::path& image, const std::vector<PackageToLink>& packages, unsigned jobs,
+/// With an image that exists as long as it is open.
+Result<PackageToLink> packed(const Package& package, unsigned jobs = 1) {
+    const TemporaryDirectory directory;
+    const auto image = directory / "image";
+    auto writer = TRY(image::Writer::create(image, {.jobs = jobs}));
+    TRY(pack_package(package.archive, package.record.distribution(), writer));
+    TRY(writer.finish());
+    auto file = TRY(open_regular(image));
+    auto reader = TRY(image::Reader::open(std::move(file), image));
+    return PackageToLink{.record = package.record,
+                         .image = std::move(reader),
+                         .sha256 = {},
+                         .origin = package.archive.path.string(),
+                         .requested = {}};
+}
+
+Result<Linked> link_into(const fs::path& image, const std::vector<Package>& packages, unsigned jobs,
                          const std::string& prefix = "/data/env") {
-    auto writer = TRY(image::Writer::create(image, {}));
+    auto writer = TRY(image::Writer::create(image, {.jobs = jobs}));
     LinkOptions options;
     options.prefix = prefix;
     options.jobs = jobs;
-    options.memory = 8U << 20U;
-    auto infos = TRY(read_packages(packages, jobs));
-    auto linked = link_packages(packages, std::move(infos), options, writer, {});
+    std::vector<PackageToLink> to_link;
+    for (const auto& package : packages)
+        to_link.push_back(TRY(packed(package, jobs)));
+    auto infos = TRY(read_packages(to_link, jobs));
+    auto linked = link_packages(to_link, std::move(infos), options, writer, {});
     if (!linked) return linked;
     TRY(writer.finish());
     return linked;
@@ -247,7 +271,7 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
 }
 
 TEST(LinkRealData, TheNumberOfThreadsChangesNoByte) {
-    std::vector<PackageToLink> packages;
+    std::vector<Package> packages;
     std::vector<std::string> names;
     for (const auto& file : test::data_files("channels/test-recipes", ".conda")) {
         auto package = package_of(file);
@@ -274,11 +298,12 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
         listed.record.of_list = true;
         listed.record.url = "https://x.org/c/linux-64/" + listed.record.file_name;
         listed.record.depends = {"corrected >=1"}; // as in a lock
-        const auto infos = read_packages({listed}, 1);
-        if (!infos) continue;
+        const auto image = packed(listed);
+        if (!image) continue;
+        const auto infos = test::good(read_packages({*image}, 1));
         const auto source = test::good(PackageArchive::open(OpenFile::open(file).value(), "x")->info());
         const auto own = test::good(parse_record(nlohmann::json::parse(source.at("index.json"))));
-        const auto& record = infos->front().record;
+        const auto& record = infos.front().record;
         EXPECT_EQ(record.url, listed.record.url);
         EXPECT_EQ(record.depends, listed.record.depends);
         EXPECT_EQ(record.build_number, own.build_number) << file;
@@ -293,6 +318,8 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
 /// The content of a package: file contents and link targets by path.
 struct Content {
     std::map<std::string, std::string> files = {}, links = {}, placeholders = {};
+    std::map<std::string, std::string> hard_links = {}; ///< first name of each file
+    std::string mode = "text";                          ///< of all files with a placeholder
 };
 
 fs::path write_package(const TemporaryDirectory& directory, const std::string& name, const Content& content) {
@@ -306,7 +333,7 @@ fs::path write_package(const TemporaryDirectory& directory, const std::string& n
                                 {"size_in_bytes", text.size()}};
         if (const auto found = content.placeholders.find(path); found != content.placeholders.end()) {
             entry["prefix_placeholder"] = found->second;
-            entry["file_mode"] = "text";
+            entry["file_mode"] = content.mode;
         }
         paths.push_back(std::move(entry));
     }
@@ -314,6 +341,13 @@ fs::path write_package(const TemporaryDirectory& directory, const std::string& n
         fs::create_directories((tree / path).parent_path());
         fs::create_symlink(target, tree / path);
         paths.push_back({{"_path", path}, {"path_type", "softlink"}});
+    }
+    for (const auto& [path, original] : content.hard_links) {
+        fs::create_directories((tree / path).parent_path());
+        fs::create_hard_link(tree / original, tree / path);
+        auto entry = *std::ranges::find_if(paths, [&](const auto& one) { return one["_path"] == original; });
+        entry["_path"] = path;
+        paths.push_back(std::move(entry));
     }
     directory.write(name + ".tree/info/index.json",
                     nlohmann::json{{"name", name}, {"version", "1"}, {"build", "0"}}.dump());
@@ -331,7 +365,7 @@ protected:
     std::map<std::string, std::string> installed(const std::vector<Content>& contents,
                                                  const std::string& prefix = "/data/env") {
         const TemporaryDirectory directory;
-        std::vector<PackageToLink> packages;
+        std::vector<Package> packages;
         for (const auto& content : contents)
             packages.push_back(package_of(
                 write_package(directory, std::string(1, static_cast<char>('a' + packages.size())), content)));
@@ -436,25 +470,83 @@ TEST_F(LinkMade, FilesThatNameThePrefixComeInPieces) {
         text += old + "/lib and something else\n";
     const TemporaryDirectory directory;
     const Content content = {.files = {{"big", text}}, .placeholders = {{"big", old}}};
-    const auto package = package_of(write_package(directory, "a", content));
+    const auto package = test::good(packed(package_of(write_package(directory, "a", content))));
     const auto infos = test::good(read_packages({package}, 1));
     const auto& entry = infos.front().paths.front();
+    const auto entries = test::good(read_package_entries(*package.image));
     for (const std::string& prefix : {std::string("/data"), "/" + std::string(200, 'd')}) {
-        PackageStreams streams(1, 4U << 20U, 1, [&](std::size_t) {
-            return PackagePlan{.archive = package.archive,
-                               .name = "a-1-0",
-                               .prefix = prefix,
-                               .paths = {{"big", {.entry = &entry, .target = "big", .wanted = true}}}};
-        });
         std::string got;
-        for (;;) {
-            const auto piece = test::good(streams.next(0));
-            if (piece.kind == Piece::Kind::end) break;
-            EXPECT_LE(piece.content.size(), std::size_t{3} << 20U);
-            got += piece.content;
-        }
+        const auto digest = test::good(
+            read_with_prefix(*package.image, entries.at("big"), entry, prefix, [&](std::string_view piece) {
+                EXPECT_LE(piece.size(), std::size_t{3} << 20U);
+                got += piece;
+                return Status();
+            }));
         EXPECT_TRUE(got == replaced(FileMode::text, text, old, prefix, text.size()).value());
+        EXPECT_EQ(digest, sha256(got));
     }
+}
+
+TEST_F(LinkMade, HardLinksAreNamesOfOneFile) {
+    const std::string old = "/opt/placeholder";
+    const Content content = {
+        .files = {{"a/one", std::string(300'000, 'x')}, {"script", "#!" + old + "/bin/x\n"}},
+        .placeholders = {{"script", old}},
+        .hard_links = {{"b/two", "a/one"}, {"three", "a/one"}, {"tool", "script"}}};
+    const std::string script = "#!/data/env/bin/x\n";
+    Installed expected = {{"script", script}, {"tool", script}};
+    for (const char* name : {"a/one", "b/two", "three"})
+        expected[name] = content.files.at("a/one");
+    EXPECT_EQ(installed({content}), expected);
+    EXPECT_EQ(linked->files, 4U) << "two files, a record and the history";
+    // They stay when another package has the place of the first name.
+    const Content second = {.files = {{"a/one", "other"}, {"script", "other"}}};
+    expected["a/one"] = expected["script"] = "other";
+    EXPECT_EQ(installed({content, second}), expected);
+    EXPECT_EQ(linked->warnings,
+              std::vector<std::string>{"a-1-0 and b-1-0 both contain 'a/one' and 1 more files. The file of "
+                                       "the second package is kept."});
+}
+
+TEST_F(LinkMade, PrefixesInBinaries) {
+    const std::string old = "/opt/placeholder";
+    const Content content = {.files = {{"lib", "x" + old + "/lib" + std::string(1, '\0') + "y"}},
+                             .placeholders = {{"lib", old}},
+                             .mode = "binary"};
+    const std::string installed_lib =
+        "x/data/env/lib" + std::string(old.size() - 9, '\0') + std::string(1, '\0') + "y";
+    EXPECT_EQ(installed({content}), (Installed{{"lib", installed_lib}}));
+    EXPECT_EQ(installed({content}, "/data/env/deep/in/a/tree")["error"],
+              "/data/env/deep/in/a/tree: the prefix is too long for this package (a-1-0): its binary file "
+              "'lib' has room for 16 bytes, and the prefix has 24\nChoose a prefix of at most 16 bytes.");
+}
+
+TEST_F(LinkMade, FilesBelowALinkOfTheirOwnPackage) {
+    const Content content = {.files = {{"lib/x", "x"}}, .links = {{"lib64", "lib"}}};
+    const TemporaryDirectory directory;
+    const auto file = write_package(directory, "a", content);
+    // bsdtar would not put it there.
+    const auto added =
+        run(shell("cd '" + directory.path().string() +
+                  "' && mkdir -p more/lib64 && echo y > more/lib64/y && "
+                  "python3 - a-1-0.tar.bz2 more/lib64/y <<'END'\n"
+                  "import io, json, sys, tarfile\n"
+                  "old = tarfile.open(sys.argv[1])\n"
+                  "members = [(m, old.extractfile(m).read() if m.isfile() else None) for m in old]\n"
+                  "new = tarfile.open(sys.argv[1], 'w:bz2')\n"
+                  "for m, content in members:\n"
+                  "    if m.name == 'info/paths.json':\n"
+                  "        paths = json.loads(content)\n"
+                  "        paths['paths'].append({'_path': 'lib64/y', 'path_type': 'hardlink'})\n"
+                  "        content = json.dumps(paths).encode()\n"
+                  "        m.size = len(content)\n"
+                  "    new.addfile(m, io.BytesIO(content) if content is not None else None)\n"
+                  "new.add(sys.argv[2], 'lib64/y')\n"
+                  "new.close()\n"
+                  "END"));
+    ASSERT_TRUE(added && added->ok()) << added->output;
+    const auto refused = test::error_of(packed(package_of(file)));
+    EXPECT_EQ(refused.why, "'lib64/y' is below 'lib64', which is not a directory");
 }
 
 TEST(Link, APackageThatIsNoneIsNamed) {
