@@ -2,6 +2,7 @@
 
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "wheel/scripts.h"
 
 #include <string>
 #include <string_view>
@@ -13,8 +14,6 @@ namespace {
 // To sh this is the command to run; to Python, which reads the file next, the start of a string.
 constexpr std::string_view start_of_pip = "#!/bin/sh\n'''exec' \"";
 constexpr std::string_view end_of_pip = "\n' '''\n";
-constexpr std::string_view repaired =
-    "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/python \"$0\" \"$@\"";
 
 } // namespace
 
@@ -26,7 +25,8 @@ Status repair_scripts(const fs::path& directory, const fs::path& prefix) {
         const auto text = TRY(read_file(entry.path()));
         const auto end = text.find(end_of_pip);
         if (!text.starts_with(start_of_pip) || end == std::string::npos) continue;
-        TRY(write_file(entry.path(), std::string(repaired) + text.substr(end), true));
+        const auto rest = text.substr(end + end_of_pip.size());
+        TRY(write_file(entry.path(), wheel::script_start_beside("python") + rest, true));
     }
     if (failed)
         return fail_errno("cannot list the environment's commands", directory.string(), failed.value());

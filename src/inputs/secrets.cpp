@@ -4,11 +4,11 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
-#include "util/base64.h"
 #include "util/digest.h"
 #include "util/log.h"
 #include "util/redact.h"
 #include "util/user_text.h"
+#include "wheel/dist_info.h"
 
 #include <vector>
 
@@ -41,15 +41,8 @@ Status correct_record(const fs::path& metadata, const std::string& name, std::st
     if (at == std::string::npos) return {};
     if (at != 0) ++at;
     const auto end = std::min(record->find_first_of("\r\n", at), record->size());
-    std::string bytes;
-    const auto digest = sha256(content);
-    for (std::size_t i = 0; i + 1 < digest.size(); i += 2)
-        bytes += static_cast<char>(std::stoi(digest.substr(i, 2), nullptr, 16));
-    auto encoded = base64(bytes);
-    replace_all(encoded, "+", "-");
-    replace_all(encoded, "/", "_");
-    encoded.resize(encoded.find('='));
-    record->replace(at, end - at, start + "sha256=" + encoded + "," + std::to_string(content.size()));
+    record->replace(at, end - at,
+                    start + wheel::record_digest(sha256(content)) + "," + std::to_string(content.size()));
     return write_file(file, *record);
 }
 

@@ -5,10 +5,10 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "util/json.h"
+#include "wheel/dist_info.h"
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -28,18 +28,11 @@ fs::path metadata_file(const fs::path& entry) {
     return {};
 }
 
-// The format is that of mail headers, up to an empty line.
-Distribution parse_metadata(const std::string& text) {
-    Distribution distribution;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line) && !line.empty() && line != "\r";) {
-        for (const auto& [key, value] :
-             {std::pair<std::string_view, std::string*>("Name:", &distribution.name),
-              {"Version:", &distribution.version}})
-            if (value->empty() && line.starts_with(key))
-                *value = trimmed(std::string_view(line).substr(key.size()));
-    }
-    return distribution;
+std::optional<Distribution> distribution_of(std::string_view metadata) {
+    auto read = wheel::parse_metadata(metadata);
+    if (read.name.empty() || read.version.empty()) return std::nullopt;
+    return Distribution{
+        .name = std::move(read.name), .version = std::move(read.version), .metadata = {}, .origin = {}};
 }
 
 std::optional<Origin> read_origin(const fs::path& directory) {
@@ -65,10 +58,11 @@ std::optional<Distribution> read_link(const fs::path& link) {
     for (const auto& entry : entries_in(project, failed)) {
         if (entry.path().extension() != ".egg-info") continue;
         const auto metadata = read_file(entry.path() / "PKG-INFO");
-        auto distribution = metadata ? parse_metadata(*metadata) : Distribution();
-        if (normalised_name(distribution.name) != normalised_name(link.stem().string())) continue;
-        distribution.metadata = link.filename().string();
-        distribution.origin = {.url = file_url(project.string()), .directory = true, .editable = true};
+        auto distribution = metadata ? distribution_of(*metadata) : std::nullopt;
+        if (!distribution || normalised_name(distribution->name) != normalised_name(link.stem().string()))
+            continue;
+        distribution->metadata = link.filename().string();
+        distribution->origin = {.url = file_url(project.string()), .directory = true, .editable = true};
         return distribution;
     }
     return std::nullopt;
@@ -165,25 +159,16 @@ std::vector<Distribution> read_distributions(const fs::path& site_packages) {
         if (file.empty()) continue;
         const auto text = read_file(file);
         if (!text) continue;
-        auto distribution = parse_metadata(*text);
-        if (distribution.name.empty() || distribution.version.empty()) continue;
-        distribution.metadata = file.lexically_relative(site_packages).string();
+        auto distribution = distribution_of(*text);
+        if (!distribution) continue;
+        distribution->metadata = file.lexically_relative(site_packages).string();
         std::error_code failed;
-        distribution.requested = fs::exists(file.parent_path() / "REQUESTED", failed);
-        distribution.origin = read_origin(file.parent_path());
-        distributions.push_back(std::move(distribution));
+        distribution->requested = fs::exists(file.parent_path() / "REQUESTED", failed);
+        distribution->origin = read_origin(file.parent_path());
+        distributions.push_back(std::move(*distribution));
     }
     std::ranges::sort(distributions, {}, [](const auto& one) { return normalised_name(one.name); });
     return distributions;
-}
-
-std::string normalised_name(std::string_view name) {
-    std::string result;
-    for (const char c : lower(name)) {
-        const bool separates = c == '-' || c == '_' || c == '.';
-        if (!separates || !result.ends_with('-')) result += separates ? '-' : c;
-    }
-    return result;
 }
 
 } // namespace containerize::pip
