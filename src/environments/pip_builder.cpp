@@ -25,6 +25,12 @@ std::uint64_t bytes_below(const fs::path& root) {
     return total;
 }
 
+RequirementsToInstall requirements_of(const BuildContext& context) {
+    return {.file = context.inputs.spec,
+            .read = *context.inputs.requirements,
+            .directory = context.inputs.working_directory};
+}
+
 class PipBuilder : public EnvironmentBuilder {
 public:
     explicit PipBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
@@ -66,10 +72,7 @@ public:
         TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
         Installers installers(context_);
-        TRY(installers.install({.file = context_.inputs.spec,
-                                .read = *context_.inputs.requirements,
-                                .directory = context_.inputs.working_directory},
-                               stage));
+        TRY(installers.install(requirements_of(context_), stage));
         stage.finish("with " + installers.name());
         return {};
     }
@@ -114,6 +117,16 @@ private:
 
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context) {
     return std::make_unique<PipBuilder>(context);
+}
+
+Result<pip::Resolution> plan_pip(BuildContext& context) {
+    PipBuilder builder(context);
+    TRY(builder.create());
+    Stage stage("Resolving pip packages");
+    Installers installers(context);
+    auto resolution = TRY(installers.resolve(requirements_of(context), stage));
+    stage.finish("with " + installers.name());
+    return resolution;
 }
 
 } // namespace containerize::environments

@@ -44,16 +44,7 @@ Distribution parse_metadata(const std::string& text) {
 
 std::optional<Origin> read_origin(const fs::path& directory) {
     const auto text = read_file(directory / "direct_url.json");
-    const auto root = text ? parse_json_quietly(*text) : json();
-    if (!root.is_object()) return std::nullopt;
-    const auto repository = object_of(root, "vcs_info");
-    return Origin{.url = text_of(root, "url"),
-                  .vcs = text_of(repository, "vcs"),
-                  .commit = text_of(repository, "commit_id"),
-                  .subdirectory = text_of(root, "subdirectory"),
-                  .sha256 = text_of(object_of(object_of(root, "archive_info"), "hashes"), "sha256"),
-                  .directory = root.contains("dir_info"),
-                  .editable = object_of(root, "dir_info").value("editable", json()) == true};
+    return text ? parse_origin(*text) : std::nullopt;
 }
 
 /// Reads an .egg-link of `setup.py develop`, which names the project's directory, where the metadata is.
@@ -112,6 +103,36 @@ std::string normalised_local(std::string_view text) {
 }
 
 } // namespace
+
+std::optional<Origin> parse_origin(std::string_view text) {
+    const auto root = parse_json_quietly(text);
+    if (!root.is_object()) return std::nullopt;
+    const auto repository = object_of(root, "vcs_info");
+    return Origin{.url = text_of(root, "url"),
+                  .vcs = text_of(repository, "vcs"),
+                  .commit = text_of(repository, "commit_id"),
+                  .subdirectory = text_of(root, "subdirectory"),
+                  .sha256 = text_of(object_of(object_of(root, "archive_info"), "hashes"), "sha256"),
+                  .directory = root.contains("dir_info"),
+                  .editable = object_of(root, "dir_info").value("editable", json()) == true};
+}
+
+std::string requirement_line(const Distribution& distribution) {
+    const auto& name = distribution.name;
+    if (!distribution.origin) return name + "==" + distribution.version;
+    const auto& origin = *distribution.origin;
+    if (origin.editable) return "-e " + origin.url;
+    std::string url = origin.url;
+    // pip rejects "name @ git+file:///...", whose URL has no host.
+    const bool unnamed = !origin.vcs.empty() && url.starts_with("file:");
+    if (!origin.vcs.empty()) url = origin.vcs + "+" + url + "@" + origin.commit;
+    std::string fragment;
+    for (const auto& [key, value] :
+         {std::pair("egg", unnamed ? name : ""), std::pair("sha256", origin.sha256),
+          std::pair("subdirectory", origin.subdirectory)})
+        if (!value.empty()) fragment += (fragment.empty() ? "#" : "&") + (std::string(key) + "=" + value);
+    return (unnamed ? "" : name + " @ ") + url + fragment;
+}
 
 std::string normalised_version(std::string_view text) {
     const auto lowered = lower(text);

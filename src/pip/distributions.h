@@ -27,8 +27,14 @@ struct Distribution {
     std::optional<Origin> origin;
 };
 
+/// Reads direct_url.json (PEP 610); nullopt if it is none.
+std::optional<Origin> parse_origin(std::string_view text);
+
 /// Sorted by normalised name. Skips distributions without usable metadata.
 std::vector<Distribution> read_distributions(const std::filesystem::path& site_packages);
+
+/// The requirement line that installs the distribution again, without checksums from an index.
+std::string requirement_line(const Distribution& distribution);
 
 /// The name for comparisons: "Charset_Normalizer" and "charset-normalizer" become the same.
 std::string normalised_name(std::string_view name);
