@@ -19,7 +19,7 @@ struct BuildArguments {
     std::string gpu;
     bool isolate = false, bind_required = false;
     std::string platform, cuda, environment;
-    std::vector<std::string> categories;
+    std::vector<std::string> categories, groups, extras;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
     bool no_profile = false;

@@ -3,7 +3,6 @@
 #include "core/filesystem.h"
 #include "environments/byte_code.h"
 #include "environments/environment_builder.h"
-#include "environments/installers.h"
 #include "environments/pip_part.h"
 #include "pip/bundle.h"
 #include "pip/python_choice.h"
@@ -63,15 +62,10 @@ public:
     }
 
     Status install() override {
-        TRY(PipPart(context_).add_uv(library_name_));
-        Stage stage(pip_stage);
-        Installers installers(context_);
-        TRY(installers.install({.file = context_.inputs.spec,
-                                .read = *context_.inputs.requirements,
-                                .directory = context_.inputs.working_directory},
-                               stage));
-        stage.finish("with " + installers.name());
-        return {};
+        PipPart part(context_);
+        TRY(part.add_uv(library_name_));
+        return part.install_file(context_.inputs.spec, *context_.inputs.requirements,
+                                 context_.inputs.working_directory, library_name_);
     }
 
     Status compile() override {

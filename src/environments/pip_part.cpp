@@ -1,9 +1,12 @@
 #include "environments/pip_part.h"
 
+#include "conda/version.h"
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "environments/lock_check.h"
 #include "environments/requirements_text.h"
 #include "util/log.h"
+#include "util/process.h"
 
 #include <algorithm>
 #include <utility>
@@ -70,6 +73,7 @@ Status PipPart::install(const std::vector<Located>& lines, const std::string& py
 Status PipPart::install_file(const fs::path& file, const spec::Requirements& read, const fs::path& directory,
                              const std::string& python_name) {
     TRY(check_python(python_name));
+    if (read.converted) return install_converted(read, python_name);
     Stage stage(pip_stage);
     fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
@@ -93,6 +97,42 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     return contents.packages.empty() ? Status() : note(read, directory, python_name);
 }
 
+Status PipPart::install_converted(const spec::Requirements& read, const std::string& python_name) {
+    const auto& converted = *read.converted;
+    TRY(check_version_of_python(converted.python));
+    if (!converted.complete) return install(converted.lines, python_name);
+    const auto contents = TRY(read_contents(context_.root(), python_name));
+    // uv accepts no constraints where checksums are required.
+    if (context_.options.conda.constraints && !contents.of_conda.empty() &&
+        !only_python_is_requested(contents))
+        return fail_input("this lock may replace packages from conda", {}, context_.inputs.spec.string(),
+                          "Permit that with --no-constraints, or create a new installation.");
+    {
+        Stage stage(pip_stage);
+        TRY(install_lines_of_lock(converted.lines, false, stage));
+        stage.finish("with " + installers_.name());
+    }
+    if (contents.packages.empty()) return {};
+    checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
+    return note(read, context_.inputs.spec.parent_path(), python_name);
+}
+
+Status PipPart::check_version_of_python(const Located& wanted) const {
+    if (wanted.text.empty()) return {};
+    constexpr const char* show = "import sys; print('.'.join(map(str, sys.version_info[:3])))";
+    const auto answer = TRY(capture(context_.inside({context_.python().string(), "-c", show})));
+    const std::string version(trimmed(answer.output));
+    const auto own = conda::Version::parse(version);
+    const auto versions = conda::VersionSpec::parse(wanted.text);
+    if (!answer.ok() || !own || !versions)
+        return fail({.what = "the environment's Python does not tell its version",
+                     .why = "it printed\n" + tail(answer.errors, 6)});
+    if (versions->matches(*own)) return {};
+    return fail_input(
+        "this file is for Python " + wanted.text + ", and the environment has Python " + version, {},
+        wanted.where, "Choose another Python, such as --python 3.12 or --python conda:3.12.");
+}
+
 Status PipPart::install_locked(const std::string& python_name, Present present) {
     const auto& locked = *context_.inputs.locked;
     remember(locked);
@@ -103,7 +143,8 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         Stage stage(pip_stage);
-        TRY(install_lines_of_lock(stage));
+        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
+        TRY(install_lines_of_lock(locked.pip, !locked.of_pip, stage));
         stage.finish("with " + installers_.name());
     }
     contents = TRY(read_contents(context_.root(), python_name));
@@ -114,13 +155,12 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
 }
 
 // pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
-Status PipPart::install_lines_of_lock(Stage& stage) {
-    const auto& locked = *context_.inputs.locked;
+Status PipPart::install_lines_of_lock(const std::vector<Located>& all, bool dependencies, Stage& stage) {
     const fs::path directory = context_.inputs.spec.parent_path();
     for (const bool verified : {true, false}) {
         std::vector<Located> lines;
         bool some = false;
-        for (const auto& line : locked.pip) {
+        for (const auto& line : all) {
             if (!is_option(line.text) && has_checksum(line.text) != verified) continue;
             some = some || !is_option(line.text);
             lines.push_back(line);
@@ -128,11 +168,10 @@ Status PipPart::install_lines_of_lock(Stage& stage) {
         if (!some) continue;
         const fs::path file = context_.staging / (verified ? "locked-verified.txt" : "locked.txt");
         auto read = TRY(write_requirements(file, lines));
-        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
         auto installed = installers_.install({.file = file,
                                               .read = read,
                                               .directory = directory,
-                                              .dependencies = !locked.of_pip,
+                                              .dependencies = dependencies,
                                               .verified = verified},
                                              stage);
         if (!installed) {

@@ -166,7 +166,7 @@ Status refuse_conda_options(const BuildOptions& options, const std::string& file
     if (!options.conda.requirements.empty() || !options.conda.cuda.empty())
         return fail_input(options.conda.cuda.empty() ? "-r is only for conda environments"
                                                      : "--cuda is only for conda environments",
-                          "this is a requirements file", file, "Put everything in this file.");
+                          "pip installs what this file lists", file, "Put everything in this file.");
     return {};
 }
 
@@ -228,6 +228,8 @@ spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
     return {.subdir = options.conda.subdir,
             .environment = options.conda.environment,
             .categories = options.conda.categories,
+            .groups = options.conda.groups,
+            .extras = options.conda.extras,
             .machine = [&] {
                 return conda::virtual_packages(inputs.environment,
                                                {.subdir = options.conda.subdir, .cuda = options.conda.cuda},
@@ -246,6 +248,17 @@ Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
+Status take_converted(spec::ConvertedFile converted, Inputs& inputs) {
+    for (const auto& note : converted.notes)
+        log::info("Note: " + note);
+    // By default uv takes a package from the first index that has its name, in any version. pip takes it from
+    // any, and so would anything that does not verify checksums be unsafe.
+    if (converted.several_indexes) inputs.environment["UV_INDEX_STRATEGY"] = "unsafe-best-match";
+    inputs.requirements = TRY(spec::requirements_of(std::move(converted), inputs.spec));
+    inputs.files = inputs.requirements->files;
+    return {};
+}
+
 } // namespace
 
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
@@ -259,6 +272,10 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         inputs.requirements = TRY((*read)(inputs.spec, inputs.working_directory));
         inputs.files = inputs.requirements->files;
         return refuse_conda_options(options, inputs.spec.string());
+    }
+    if (const auto* read = std::get_if<spec::ConvertedReader>(&format.reader)) {
+        TRY(refuse_conda_options(options, inputs.spec.string()));
+        return take_converted(TRY((*read)(inputs.spec, choice)), inputs);
     }
     inputs.mode = "conda";
     TRY(refuse_pip_options(options, inputs.spec.string()));

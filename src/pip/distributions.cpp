@@ -177,13 +177,4 @@ std::vector<Distribution> read_distributions(const fs::path& site_packages) {
     return distributions;
 }
 
-std::string normalised_name(std::string_view name) {
-    std::string result;
-    for (const char c : lower(name)) {
-        const bool separates = c == '-' || c == '_' || c == '.';
-        if (!separates || !result.ends_with('-')) result += separates ? '-' : c;
-    }
-    return result;
-}
-
 } // namespace containerize::pip

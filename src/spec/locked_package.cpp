@@ -173,6 +173,12 @@ std::optional<GitSource> parse_git_source(std::string_view text) {
     return source;
 }
 
+Result<std::string> requirement_text(const LockedRequirement& package, const fs::path& lock,
+                                     const std::string& where) {
+    auto made = TRY(requirement(package, lock, where));
+    return std::move(made.text);
+}
+
 Status add_requirement(const LockedRequirement& package, const fs::path& lock, const std::string& where,
                        LockedEnvironment& locked) {
     auto made = TRY(requirement(package, lock, where));

@@ -419,7 +419,7 @@ TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
     EXPECT_TRUE(
         to_string(read_locked(list, SpecKind::conda_explicit, {.subdir = "linux-64", .environment = "test"})
                       .error())
-            .contains("--environment is only for pixi lock files: this is an explicit list"));
+            .contains("--environment selects a part of a pixi lock file: this is an explicit list"));
 }
 
 TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {
