@@ -18,7 +18,7 @@ struct BuildArguments {
     std::vector<std::string> wrapper_paths, requirements, binds, host_profiles;
     std::string gpu;
     bool isolate = false, bind_required = false;
-    std::string platform, cuda, environment;
+    std::string platform, cuda, environment, exclude_newer;
     std::vector<std::string> categories;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;

@@ -10,12 +10,14 @@ import struct
 import subprocess
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, linux_is_at_least, next_line
 from installation import mounted_in_memory, staging_directories
+from local_server import LocalServer
 from test_secrets import wheel as made_wheel
 
 
@@ -312,6 +314,49 @@ def test_uv(user, tool, work, spec, uv):
     assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv"
     done = new(user, tool, work / "none", spec, "--installer", "uv", check=False)
     assert done.returncode == 2 and "uv is not on PATH" in done.stderr
+
+
+class IndexWithTimes(LocalServer):
+    """A package index in JSON (PEP 691) with two versions of one package, of 2024 and of 2026."""
+
+    def __init__(self, directory):
+        super().__init__()
+        self.files = {}
+        for version, time in (("1.0", "2024-01-31T12:00:00Z"), ("2.0", "2026-01-31T12:00:00Z")):
+            name = f"aged-{version}-py3-none-any.whl"
+            with zipfile.ZipFile(directory / name, "w") as archive:
+                archive.writestr("aged.py", f"version = '{version}'\n")
+                info = f"aged-{version}.dist-info"
+                archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: aged\nVersion: {version}\n")
+                archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+                archive.writestr(f"{info}/RECORD", f"aged.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+            self.files[name] = ((directory / name).read_bytes(), time)
+
+    def answer(self, request):
+        name = request.path.split("/")[-1]
+        if name in self.files:
+            return self.send(request, 200, {}, self.files[name][0])
+        if request.path != "/simple/aged/":
+            return self.send(request, 404, {})
+        listed = [{"filename": file, "url": f"../../{file}", "hashes": {"sha256": hashlib.sha256(content).hexdigest()}, "size": len(content),
+                   "upload-time": time} for file, (content, time) in self.files.items()]
+        page = {"meta": {"api-version": "1.1"}, "name": "aged", "versions": ["1.0", "2.0"], "files": listed}
+        self.send(request, 200, {"Content-Type": "application/vnd.pypi.simple.v1+json"}, json.dumps(page).encode())
+
+
+def test_newer_versions_are_left_out(user, tool, work, uv):
+    index = IndexWithTimes(work)
+    try:
+        env = {**uv, "PIP_INDEX_URL": f"http://127.0.0.1:{index.port}/simple", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": None}
+        spec = user.write(work / "aged.txt", "aged\n")
+        for limit, version in (("2025-01-31", "1.0"), ("2026-01-31", "2.0")):
+            new(user, tool, work / "env", spec, "--installer", "uv", "--exclude-newer", limit, "--force", env=env)
+            assert python(user, work / "env", "import aged; print(aged.version)") == version
+        assert json.loads((work / "env/containerize.json").read_text())["build"]["exclude_newer"] == "2026-02-01T00:00:00Z"
+        done = new(user, tool, work / "none", spec, "--installer", "pip", "--exclude-newer", "7 days", check=False)
+        assert done.returncode == 2 and "needs uv, or pip 26.0 or newer" in done.stderr, done.stderr
+    finally:
+        index.close()
 
 
 def test_uv_is_the_default(user, tool, work, spec, uv):
