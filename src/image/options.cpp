@@ -33,6 +33,13 @@ Result<Compression> parse_compression(std::string_view text) {
                       "Give " + compression_forms() + ".");
 }
 
+std::string name_of(const Compression& compression) {
+    const auto* const choice = std::ranges::find(choices, compression.compressor, &Choice::compressor);
+    std::string name(choice == choices.end() ? "unknown" : choice->name);
+    return choice != choices.end() && choice->highest_level != 0 ? name + std::to_string(compression.level)
+                                                                 : name;
+}
+
 std::string compression_forms() {
     std::vector<std::string> forms;
     for (const auto& choice : choices)

@@ -539,6 +539,30 @@ std::expected<std::vector<ProfileBlock>, int> Reader::blocks_of(Reference refere
     return blocks;
 }
 
+std::expected<StoredFile, int> Reader::stored_file(Reference reference) const {
+    Inode inode;
+    auto cursor = TRY(inode_at(reference, inode));
+    if (!S_ISREG(inode.mode)) return std::unexpected(EINVAL);
+    const std::uint64_t count = block_count(inode);
+    if (count > most_blocks_of_file) return std::unexpected(EIO);
+    StoredFile file{.size = inode.size, .start = inode.data_start, .blocks = {}};
+    std::uint64_t end = inode.data_start;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        file.blocks.push_back(TRY(cursor.read<std::uint32_t>()));
+        const auto stored = file.blocks.back() & stored_size_mask;
+        if (stored > super_.block_size) return std::unexpected(EIO);
+        end += stored;
+    }
+    if (count != 0 && (inode.data_start > end || end > end_of_blocks())) return std::unexpected(EIO);
+    // An inode may name a fragment in which nothing of the file is.
+    const bool has_end = (inode.size & (super_.block_size - 1)) != 0;
+    if (!has_end || inode.fragment == Inode::no_fragment) return file;
+    if (inode.fragment >= fragments_.size()) return std::unexpected(EIO);
+    file.fragment = inode.fragment;
+    file.fragment_offset = inode.fragment_offset;
+    return file;
+}
+
 std::expected<void, int> Reader::read(Reference reference, std::uint64_t offset, std::size_t size,
                                       std::vector<Slice>& out) {
     const auto found = TRY(inode(reference));

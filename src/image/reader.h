@@ -52,6 +52,15 @@ struct Inode {
     static constexpr std::uint32_t no_xattrs = 0xFFFFFFFF;
 };
 
+/// Where the content of a regular file is stored in its image.
+struct StoredFile {
+    std::uint64_t size = 0;                      ///< of the content
+    std::uint64_t start = 0;                     ///< of its first block; the others follow without gaps
+    std::vector<std::uint32_t> blocks;           ///< their size fields, as of ProfileBlock; 0 for a hole
+    std::uint32_t fragment = Inode::no_fragment; ///< number of the block that has the file's end
+    std::uint32_t fragment_offset = 0;           ///< in that block's content
+};
+
 struct Xattr {
     std::string name; ///< including the namespace: "user.comment"
     std::string value;
@@ -93,6 +102,11 @@ public:
     [[nodiscard]] Reference root() const { return super_.root_inode_ref; }
     [[nodiscard]] std::uint32_t block_size() const { return super_.block_size; }
     [[nodiscard]] std::uint32_t inode_count() const { return super_.inode_count; }
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// By squashfs's numbers, as Compressor.
+    [[nodiscard]] std::uint16_t compressor() const { return super_.compression_id; }
+    /// Where blocks of files end and the tables start.
+    [[nodiscard]] std::uint64_t end_of_blocks() const { return super_.inode_table_start; }
     [[nodiscard]] const Source& source() const { return source_; }
 
     /// Drops cached data, which can be read again. Returns its size in bytes.
@@ -115,6 +129,11 @@ public:
     void use(Prefetch& prefetch, std::size_t number);
     /// The blocks of a file, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
+
+    /// For linking a file into another image. EIO unless all of its blocks lie before end_of_blocks().
+    std::expected<StoredFile, int> stored_file(Reference reference) const;
+    /// The stored blocks that hold the ends of several files, by number.
+    [[nodiscard]] std::span<const sqfs_fragment_t> fragments() const { return fragments_; }
 
     /// Whether any extended attribute has a name that does not start with `beginning`; true in case of doubt.
     [[nodiscard]] bool has_xattrs_other_than(std::string_view beginning) const;

@@ -38,6 +38,9 @@ public:
     /// Drops all chunks. Returns their size in bytes.
     std::size_t drop_caches() { return chunks_.clear(); }
 
+    /// The file, and where the image starts in it.
+    [[nodiscard]] int file() const { return file_.get(); }
+    [[nodiscard]] std::uint64_t start() const { return start_; }
     /// Bytes from the image's start to the file's end.
     [[nodiscard]] std::uint64_t size() const { return file_size_ - start_; }
 

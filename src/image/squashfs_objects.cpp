@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -65,6 +66,34 @@ int OutputFile::write_bytes(sqfs_file_t* file, sqfs_u64 offset, const void* buff
         return out.failed();
     out.size_ = std::max(out.size_, offset + size);
     out.start_writing();
+    return 0;
+}
+
+int OutputFile::append_range(int from, std::uint64_t begin, std::uint64_t end) {
+    constexpr std::size_t piece = 8U << 20U; // as much as start_writing() waits for
+    std::vector<std::byte> buffer;           // stays empty where the kernel copies
+    while (begin < end) {
+        const auto wanted = std::min<std::uint64_t>(piece, end - begin);
+        auto at = static_cast<off_t>(begin);
+        auto to = static_cast<off_t>(size_);
+        if (buffer.empty()) {
+            const auto copied = copy_file_range(from, &at, fd_.get(), &to, wanted, 0);
+            if (copied == 0) return SQFS_ERROR_OUT_OF_BOUNDS;
+            if (copied > 0) {
+                begin += static_cast<std::uint64_t>(copied);
+                size_ += static_cast<std::uint64_t>(copied);
+                start_writing();
+                continue;
+            }
+            // Filesystems, and kernels, differ in what they can copy and in how they refuse.
+            buffer.resize(piece);
+        }
+        const auto got = read_all_at(from, buffer.data(), wanted, at);
+        if (got < 0) return failed();
+        if (static_cast<std::uint64_t>(got) != wanted) return SQFS_ERROR_OUT_OF_BOUNDS;
+        if (const int code = write_bytes(this, size_, buffer.data(), wanted); code != 0) return code;
+        begin += wanted;
+    }
     return 0;
 }
 

@@ -43,6 +43,8 @@ public:
     [[nodiscard]] std::uint64_t size() const { return size_; }
     /// The errno of the first read or write that failed, or 0.
     [[nodiscard]] int error_number() const { return error_number_; }
+    /// Appends the bytes from `begin` to `end` of another file. Returns an error code of libsquashfs.
+    int append_range(int from, std::uint64_t begin, std::uint64_t end);
 
 private:
     static OutputFile& self(sqfs_file_t* file) { return static_cast<OutputFile&>(*file); }

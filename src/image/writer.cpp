@@ -62,6 +62,25 @@ sqfs_inode_generic_t* make_symlink_inode(const std::string& target) {
     return inode;
 }
 
+/// A file whose content is already in the image. Null if there is no memory.
+sqfs_inode_generic_t* make_file_inode(const StoredFile& file, std::uint64_t start, std::uint32_t fragment,
+                                      std::uint32_t block_size) {
+    const auto bytes = file.blocks.size() * sizeof(sqfs_u32);
+    auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t) + bytes));
+    if (inode == nullptr) return nullptr;
+    inode->base.type = SQFS_INODE_FILE;
+    inode->payload_bytes_available = inode->payload_bytes_used = static_cast<sqfs_u32>(bytes);
+    if (bytes != 0) std::memcpy(inode->extra, file.blocks.data(), bytes);
+    sqfs_inode_set_file_size(inode, file.size); // these three make an extended inode where one is needed
+    sqfs_inode_set_file_block_start(inode, file.blocks.empty() ? 0 : start);
+    sqfs_inode_set_frag_location(inode, fragment, file.fragment_offset);
+    if (const auto holes = std::ranges::count(file.blocks, 0U); holes != 0) {
+        sqfs_inode_make_extended(inode);
+        inode->data.file_ext.sparse = std::min(file.size, static_cast<std::uint64_t>(holes) * block_size);
+    }
+    return inode;
+}
+
 /// A whiteout: the device 0:0, which no driver has.
 sqfs_inode_generic_t* make_whiteout_inode() {
     auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t)));
@@ -359,6 +378,44 @@ Status Writer::append(std::span<const std::byte> data) {
 Status Writer::end_file() {
     TRY(state_->check(sqfs_block_processor_end_file(state_->processor.get())));
     state_->in_file = false;
+    return {};
+}
+
+Result<CopiedBlocks> Writer::copy_blocks(const Reader& other) {
+    auto& state = *state_;
+    if (other.compressor() != state.super.compression_id || other.block_size() != state.options.block_size)
+        return state.misuse(other.name(), "it has another compressor or block size");
+    // Nothing may be written between the blocks of a file.
+    TRY(state.check(sqfs_block_processor_sync(state.processor.get())));
+    TRY(state.drop_tables());
+    CopiedBlocks copied{.from = sizeof(sqfs_super_t), .to = state.file->size(), .fragments = {}};
+    TRY(state.check(state.file->append_range(other.source().file(), other.source().start() + copied.from,
+                                             other.source().start() + other.end_of_blocks())));
+    for (const auto& fragment : other.fragments()) {
+        const ProfileBlock block{.start = fragment.start_offset, .size_field = fragment.size};
+        if (block.start < copied.from || block.end() > other.end_of_blocks() ||
+            block.stored() > other.block_size())
+            return state.misuse(other.name(), "it is damaged");
+        sqfs_u32 number = 0;
+        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), block.start - copied.from + copied.to,
+                                               block.size_field, &number)));
+        copied.fragments.push_back(number);
+    }
+    return copied;
+}
+
+Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
+                         const CopiedBlocks& blocks) {
+    auto& state = *state_;
+    if (file.fragment != no_fragment && file.fragment >= blocks.fragments.size())
+        return state.misuse(path, "its content was not copied");
+    auto node = TRY(state.add(path, S_IFREG, attributes));
+    const auto fragment = file.fragment == no_fragment ? no_fragment : blocks.fragments[file.fragment];
+    node->inode->raw =
+        make_file_inode(file, file.start - blocks.from + blocks.to, fragment, state.options.block_size);
+    if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);
+    ++state.stats.files;
+    state.stats.input_bytes += file.size;
     return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "image/reader.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -27,7 +28,9 @@ struct Compression {
 
 /// Parses "zstd", "zstd:LEVEL", "lz4" or "none"; anything else is an input error.
 Result<Compression> parse_compression(std::string_view text);
-/// What it parses, for messages: "zstd:LEVEL with a level from 1 to 22, lz4 or none".
+/// "zstd3", "lz4" or "none": for the names of files.
+std::string name_of(const Compression& compression);
+/// What parse_compression() parses, for messages: "zstd:LEVEL with a level from 1 to 22, lz4 or none".
 std::string compression_forms();
 /// Parses "131072", "128K" or "1M": a power of two from 4 KiB to 1 MiB. Anything else is an input error.
 Result<std::uint32_t> parse_block_size(std::string_view text);
@@ -56,6 +59,12 @@ struct WriteStats {
     std::vector<std::string> left_out; ///< by write_tree: sockets, pipes and devices
 };
 
+/// Where the blocks of another image are now in this one.
+struct CopiedBlocks {
+    std::uint64_t from = 0, to = 0;       ///< position of the first one: there, and here
+    std::vector<std::uint32_t> fragments; ///< numbers in this image, by their numbers in the other
+};
+
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
 /// never (their mode is then `directory_mode`). The order of calls decides the order of data. The result
 /// depends on nothing else, not even on the number of threads. Only a directory may be added twice.
@@ -77,6 +86,12 @@ public:
     Status begin_file(std::string_view path, const Attributes& attributes);
     Status append(std::span<const std::byte> data);
     Status end_file();
+
+    /// Copies the stored blocks of another image as they are. Fails if that has other settings than this one.
+    /// Its files can then be added without being read.
+    Result<CopiedBlocks> copy_blocks(const Reader& other);
+    Status link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
+                     const CopiedBlocks& blocks);
 
     [[nodiscard]] bool contains(std::string_view path) const;
     /// The attributes of the directory at `path`; nullptr if there is none. Valid until it is added again or

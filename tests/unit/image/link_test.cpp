@@ -1,0 +1,107 @@
+// Files linked from one image into another without being decompressed.
+#include "../good.h"
+#include "../random_trees.h"
+#include "../temporary.h"
+#include "image/listing.h"
+#include "image/writer.h"
+#include "util/process.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace containerize::image {
+namespace {
+
+using test::good;
+using test::TemporaryDirectory;
+
+std::unique_ptr<Reader> reader_of(const fs::path& path) {
+    Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return good(Reader::open(std::move(file), path));
+}
+
+/// Adds all of `from` below `to`.
+void link_all(Writer& writer, Reader& from, const std::string& to) {
+    const auto blocks = good(writer.copy_blocks(from));
+    std::map<std::uint64_t, std::string> names;
+    for (const auto& entry : good(list_entries(from))) {
+        const auto path = to + "/" + entry.path;
+        const Attributes attributes{.mode = entry.inode.mode & 07777U, .mtime = entry.inode.mtime};
+        if (S_ISDIR(entry.inode.mode)) {
+            good(writer.add_directory(path, attributes));
+        } else if (S_ISLNK(entry.inode.mode)) {
+            good(writer.add_symlink(path, *from.read_link(entry.reference), attributes));
+        } else if (const auto [name, is_new] = names.emplace(entry.inode.number, path); !is_new) {
+            good(writer.add_hardlink(path, name->second));
+        } else {
+            const auto stored = from.stored_file(entry.reference);
+            ASSERT_TRUE(stored) << path;
+            good(writer.link_file(path, attributes, *stored, blocks));
+        }
+    }
+}
+
+void unpack(const fs::path& image, const fs::path& directory) {
+    Command command{.argv = {"unsquashfs", "-no-progress", "-d", directory.string(), image.string()}};
+    const auto done = good(run(command));
+    EXPECT_TRUE(done.ok()) << done.output;
+}
+
+class LinkedImages : public testing::TestWithParam<std::string> {};
+
+TEST_P(LinkedImages, HaveTheFilesOfAllTheirPackages) {
+    const TemporaryDirectory work;
+    std::mt19937 random(7);
+    const WriterOptions options{.compression = good(parse_compression(GetParam())), .jobs = 2};
+    std::map<std::string, std::string> expected;
+    auto writer = good(Writer::create(work / "linked", options));
+    for (const std::string name : {"a", "b", "c"}) {
+        const auto tree = work / ("tree-" + name);
+        test::fill(random, tree, 3);
+        // A hole, whole blocks only, and an end that shares a block with other files.
+        test::write(random, tree / "hole", std::string(1'000'000, '\0') + "end");
+        test::write(random, tree / "blocks", std::string(256U << 10U, 'x'));
+        const auto image = work / ("image-" + name);
+        good(write_tree(tree, image, options, 022));
+        for (const auto& [path, text] : test::listing_of(tree))
+            expected[name + "/" + path] = text;
+        // What is compressed here lies between the copied blocks.
+        good(writer.begin_file("between-" + name, {.mode = 0600, .mtime = 1}));
+        good(writer.append(std::as_bytes(std::span(name))));
+        good(writer.end_file());
+        auto from = reader_of(image);
+        link_all(writer, *from, name);
+        if (name == "b") good(writer.checkpoint());
+    }
+    writer.remove("c/hole");
+    const auto stats = good(writer.finish());
+    unpack(work / "linked", work / "unpacked");
+    auto found = test::listing_of(work / "unpacked");
+    expected.erase("c/hole");
+    for (const std::string name : {"a", "b", "c"}) {
+        EXPECT_TRUE(found["between-" + name].ends_with(" " + name));
+        found.erase("between-" + name);
+        found.erase(name);
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(stats.image_bytes % 4096, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Compressors, LinkedImages, testing::Values("zstd:3", "lz4", "none"));
+
+TEST(LinkedImages, MustHaveTheSameSettings) {
+    const TemporaryDirectory work;
+    fs::create_directory(work / "tree");
+    good(write_tree(work / "tree", work / "zstd", {}, 022));
+    auto writer =
+        good(Writer::create(work / "lz4", {.compression = {.compressor = Compressor::lz4, .level = 0}}));
+    const auto from = reader_of(work / "zstd");
+    EXPECT_FALSE(writer.copy_blocks(*from));
+    auto small = good(Writer::create(work / "small", {.block_size = 4096}));
+    EXPECT_FALSE(small.copy_blocks(*from));
+}
+
+} // namespace
+} // namespace containerize::image
