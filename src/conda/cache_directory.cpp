@@ -21,6 +21,13 @@ Status usable(const fs::path& directory, std::string why) {
                  .hint = "Set CONTAINERIZE_CACHE to another directory."});
 }
 
+/// Creates a directory that other users cannot access, in one that they share.
+Status make_own(const fs::path& directory) {
+    auto why = make_shared_directory(directory.parent_path());
+    if (why.empty()) why = make_private_directory(directory);
+    return usable(directory, std::move(why));
+}
+
 } // namespace
 
 fs::path packages_in(const fs::path& cache) {
@@ -31,15 +38,20 @@ fs::path repodata_in(const fs::path& cache) {
     return cache / "repodata" / std::to_string(geteuid());
 }
 
+fs::path images_in(const fs::path& cache) {
+    return cache / "images" / std::to_string(geteuid());
+}
+
 Status make_packages(const fs::path& cache) {
     return usable(packages_in(cache), make_shared_directory(packages_in(cache)));
 }
 
 Status make_repodata(const fs::path& cache) {
-    const auto directory = repodata_in(cache);
-    auto why = make_shared_directory(directory.parent_path());
-    if (why.empty()) why = make_private_directory(directory);
-    return usable(directory, std::move(why));
+    return make_own(repodata_in(cache));
+}
+
+Status make_images(const fs::path& cache) {
+    return make_own(images_in(cache));
 }
 
 OpenFile open_own(const fs::path& file) {

@@ -21,10 +21,15 @@ std::filesystem::path packages_in(const std::filesystem::path& cache);
 /// The directory of this user's repodata.
 std::filesystem::path repodata_in(const std::filesystem::path& cache);
 
+/// The directory of this user's package images (packages/package_images.h).
+std::filesystem::path images_in(const std::filesystem::path& cache);
+
 /// Creates packages_in(): whoever can write to the cache can write there, but only change their own files.
 Status make_packages(const std::filesystem::path& cache);
 /// Creates repodata_in(), which other users cannot access.
 Status make_repodata(const std::filesystem::path& cache);
+/// Creates images_in(), which other users cannot access.
+Status make_images(const std::filesystem::path& cache);
 
 /// Opens a file that this user put into the cache. Returns an empty OpenFile if it does not exist or another
 /// user could have written it.

@@ -7,6 +7,7 @@
 #include "core/open_file.h"
 #include "core/read_write.h"
 #include "util/digest.h"
+#include "util/in_parallel.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -32,6 +32,9 @@ namespace fs = std::filesystem;
 constexpr int format = 1;
 constexpr std::string_view suffix = ".sqfs";
 constexpr std::string_view unfinished = ".new-";
+
+/// Environments have hundreds of packages, which share the memory for decompressed data.
+constexpr std::size_t readers_at_once = 64;
 
 /// What follows the squashfs image in the file. Other programs ignore it.
 struct Trailer {
@@ -87,16 +90,16 @@ fs::path unfinished_in(const fs::path& directory) {
     return directory / fmt::format("{}{}-{}", unfinished, getpid(), ++count);
 }
 
+/// Of this user only: nobody else decides what is installed.
 struct Opened {
     Fd file;
     std::uint64_t size = 0;
 };
-enum class Owner { this_user, anybody };
-Opened open_image(const fs::path& path, Owner owner) {
+Opened open_image(const fs::path& path) {
     Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat info {};
     if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-    if (owner == Owner::this_user && (info.st_uid != geteuid() || !is_ours_alone(info))) return {};
+    if (info.st_uid != geteuid() || !is_ours_alone(info)) return {};
     return {.file = std::move(file), .size = static_cast<std::uint64_t>(info.st_size)};
 }
 
@@ -122,26 +125,21 @@ std::string ImageKey::file_name() const {
                        image::name_of(compression), block_size >> 10U, format, suffix);
 }
 
-PackageImages::PackageImages(fs::path directory, fs::path fallback, std::vector<fs::path> site)
-    : directory_(std::move(directory)), fallback_(std::move(fallback)), site_(std::move(site)) {}
+PackageImages::PackageImages(fs::path directory, fs::path fallback)
+    : directory_(std::move(directory)), fallback_(std::move(fallback)) {}
 
 std::unique_ptr<image::Reader> PackageImages::find(const ImageKey& key) const {
-    const auto try_at = [&](const fs::path& directory, Owner owner) -> std::unique_ptr<image::Reader> {
+    for (const auto& directory : {directory_, fallback_}) {
         const auto path = directory / key.file_name();
-        auto [file, size] = open_image(path, owner);
-        if (!file) return nullptr;
+        auto [file, size] = open_image(path);
+        if (!file) continue;
         if (is_whole(file.get(), size, path)) {
-            futimens(file.get(), nullptr); // for remove_images(); fails on read-only filesystems
-            if (auto reader = image::Reader::open(std::move(file), path)) return std::move(*reader);
+            futimens(file.get(), nullptr); // for remove_images()
+            if (auto reader = image::Reader::open(std::move(file), path, readers_at_once)) return std::move(*reader);
         }
         log::detail("the package image is damaged, and is made again: " + path.string());
-        if (owner == Owner::this_user) unlink(path.c_str());
-        return nullptr;
-    };
-    for (const auto& directory : {directory_, fallback_})
-        if (auto reader = try_at(directory, Owner::this_user)) return reader;
-    for (const auto& directory : site_)
-        if (auto reader = try_at(directory, Owner::anybody)) return reader;
+        unlink(path.c_str());
+    }
     return nullptr;
 }
 
@@ -161,14 +159,14 @@ Result<std::unique_ptr<image::Reader>> PackageImages::make(const ImageKey& key, 
             unlink(path.c_str());
             return fail(made.error());
         }
-        auto [file, size] = open_image(path, Owner::this_user);
+        auto [file, size] = open_image(path);
         const auto name = directory / key.file_name();
         if (!file || rename(path.c_str(), name.c_str()) != 0) {
             const int error_number = errno;
             unlink(path.c_str());
             return fail_errno("cannot keep the package image", name.string(), error_number);
         }
-        return image::Reader::open(std::move(file), name);
+        return image::Reader::open(std::move(file), name, readers_at_once);
     };
     auto made = make_in(directory_);
     if (made || interrupted()) return made;
@@ -216,24 +214,16 @@ Result<Verified> verify_images(const fs::path& directory, unsigned jobs) {
     });
     Verified verified;
     std::mutex mutex;
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < paths.size(); i = next++) {
-            auto [file, size] = open_image(paths[i], Owner::this_user);
-            const bool good = file && is_whole(file.get(), size, paths[i]);
-            if (!good) unlink(paths[i].c_str());
-            const std::lock_guard lock(mutex);
-            if (!good) verified.damaged.push_back(paths[i]);
-            verified.good.files += good ? 1 : 0;
-            verified.good.bytes += good ? size : 0;
-        }
-    };
-    {
-        std::vector<std::jthread> threads;
-        for (unsigned i = 1; i < jobs; ++i)
-            threads.emplace_back(work);
-        work();
-    }
+    TRY(in_parallel(jobs, paths.size(), [&](std::size_t i) -> Status {
+        auto [file, size] = open_image(paths[i]);
+        const bool good = file && is_whole(file.get(), size, paths[i]);
+        if (!good) unlink(paths[i].c_str());
+        const std::lock_guard lock(mutex);
+        if (!good) verified.damaged.push_back(paths[i]);
+        verified.good.files += good ? 1 : 0;
+        verified.good.bytes += good ? size : 0;
+        return {};
+    }));
     std::ranges::sort(verified.damaged);
     return verified;
 }

@@ -31,13 +31,12 @@ struct ImageKey {
 using Fill = std::function<Status(image::Writer& writer)>;
 
 /// Images are complete as soon as they have their name, and end with their own digest, which is compared each
-/// time one is opened: what was cut off or changed is made again. Only this user's own files are used, and
-/// those of the directories that the site names. Thread-safe.
+/// time one is opened: what was cut off or changed is made again. Only this user's own files are used.
+/// Thread-safe.
 class PackageImages {
 public:
-    /// `directory` belongs to this user; `fallback` is used if that cannot be written. `site` is read only.
-    PackageImages(std::filesystem::path directory, std::filesystem::path fallback,
-                  std::vector<std::filesystem::path> site);
+    /// `fallback` is used if `directory` cannot be written.
+    PackageImages(std::filesystem::path directory, std::filesystem::path fallback);
 
     /// Null if there is none, or a damaged one.
     [[nodiscard]] std::unique_ptr<image::Reader> find(const ImageKey& key) const;
@@ -47,7 +46,6 @@ public:
 
 private:
     std::filesystem::path directory_, fallback_;
-    std::vector<std::filesystem::path> site_;
 };
 
 struct ImagesUse {
