@@ -1,17 +1,17 @@
 #include "conda/link.h"
 
-#include "conda/archive.h"
 #include "conda/links.h"
-#include "conda/package_stream.h"
+#include "conda/package_image.h"
 #include "conda/prefix_records.h"
 #include "conda/prefix_replacement.h"
 #include "conda/version.h"
 #include "core/interrupt.h"
+#include "util/in_parallel.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <thread>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -118,19 +118,13 @@ PackageRecord completed(const PackageRecord& given, PackageRecord own) {
 }
 
 Result<PackageInfo> read_package(const PackageToLink& package) {
-    auto archive = TRY(PackageArchive::open(package.archive, package.record.distribution()));
-    auto files = TRY(archive.info());
-    auto info = parse_package_info(files, package.record.distribution());
-    if (!info) {
-        if (info.error().where.empty()) info.error().where = package.archive.path.string();
-        return info;
-    }
     const auto& given = package.record;
-    auto& own = info->record;
+    auto info = TRY(read_package_info(*package.image, given.distribution()));
+    auto& own = info.record;
     if (given.name != own.name || given.version != own.version || given.build != own.build)
         return fail({.what = "this package is not " + given.distribution(),
                      .why = "its metadata says that it is " + own.distribution(),
-                     .where = package.archive.path.string()});
+                     .where = package.origin});
     own = completed(given, std::move(own));
     return info;
 }
@@ -149,10 +143,12 @@ public:
             linked_.python_name = python_->name;
             linked_.site_packages = python_->site_packages;
         }
+        TRY(read_entries());
         TRY(find_targets());
         TRY(find_owners());
         find_scripts();
-        TRY(write_payloads());
+        TRY(link_payloads());
+        TRY(write_changed_files());
         TRY(check_links());
         TRY(write_entry_points());
         TRY(write_records());
@@ -162,6 +158,26 @@ public:
     }
 
 private:
+    /// An entry of a package that is installed.
+    struct Wanted {
+        std::size_t package;
+        std::size_t record; ///< its index in installed_[package]
+        const PathEntry* entry;
+        const image::ListedEntry* packed;
+        std::string target;
+    };
+    /// Of files with several names: the first that is installed.
+    using FirstNames = std::map<std::tuple<image::Reference, std::string, FileMode>, std::string>;
+
+    Status read_entries() {
+        entries_.resize(packages_.size());
+        return in_parallel(options_.jobs, packages_.size(), [this](std::size_t i) -> Status {
+            if (interrupted()) return fail_interrupted();
+            entries_[i] = TRY(read_package_entries(*packages_[i].image));
+            return {};
+        });
+    }
+
     /// Determines the path of every entry. Entries below a symlink go to where the symlink leads.
     Status find_targets() {
         TRY(find_directory_links());
@@ -175,7 +191,7 @@ private:
         return {};
     }
 
-    /// Finds symlinks with entries below them. Only the archives tell which entries are symlinks.
+    /// Finds symlinks with entries below them. File lists do not tell which entries are symlinks.
     Status find_directory_links() {
         std::unordered_set<std::string> directories;
         for (const auto& info : infos_)
@@ -186,22 +202,24 @@ private:
                      slash = target.rfind('/', slash - 1))
                     if (!directories.insert(target.substr(0, slash)).second) break;
             }
-        for (std::size_t i = 0; i < infos_.size(); ++i) {
-            std::unordered_map<std::string, std::string> doubtful; ///< by the path in the package
-            for (const auto& entry : infos_[i].paths)
-                if (auto target = target_path(entry.path, infos_[i], python_);
-                    entry.type != PathType::directory && directories.contains(target))
-                    doubtful.emplace(entry.path, std::move(target));
-            if (doubtful.empty()) continue;
-            auto archive = TRY(PackageArchive::open(packages_[i].archive, name(i)));
-            TRY(archive.payload([&](const ArchiveEntry& entry, const ReadMore&) -> Status {
-                if (const auto found = doubtful.find(entry.path);
-                    found != doubtful.end() && entry.type == EntryType::symlink)
-                    links_[found->second] = {.target = entry.target, .package = i};
-                return {};
-            }));
-        }
+        for (std::size_t i = 0; i < infos_.size(); ++i)
+            for (const auto& entry : infos_[i].paths) {
+                if (entry.type == PathType::directory) continue;
+                const auto found = entries_[i].find(entry.path);
+                if (found == entries_[i].end() || !S_ISLNK(found->second.inode.mode)) continue;
+                auto target = target_path(entry.path, infos_[i], python_);
+                if (!directories.contains(target)) continue;
+                auto leads_to = TRY(link_target(i, found->second));
+                links_[std::move(target)] = {.target = std::move(leads_to), .package = i};
+            }
         return {};
+    }
+
+    [[nodiscard]] Result<std::string> link_target(std::size_t package, const image::ListedEntry& link) const {
+        auto& image = *packages_[package].image;
+        auto target = image.read_link(link.reference);
+        if (!target) return unusable(image, "the link '" + link.path + "' cannot be read");
+        return std::move(*target);
     }
 
     Result<std::string> behind_links(const std::string& path, std::size_t package, bool directory) {
@@ -241,7 +259,7 @@ private:
     [[nodiscard]] std::unexpected<Error> hostile(std::size_t package, std::string why) const {
         return fail({.what = "the package " + name(package) + " is unsafe",
                      .why = std::move(why),
-                     .where = packages_[package].archive.path.string(),
+                     .where = packages_[package].origin,
                      .hint = "Do not use its channel. Report this to the channel's maintainers."});
     }
 
@@ -308,87 +326,127 @@ private:
             }
     }
 
-    /// What to do with each path of a package.
-    PackagePlan plan_of(std::size_t index) const {
-        const auto& info = infos_[index];
-        PackagePlan plan{.archive = packages_[index].archive,
-                         .name = info.record.distribution(),
-                         .prefix = options_.prefix};
-        for (const auto& entry : info.paths) {
-            const auto& target = targets_[index].at(entry.path);
-            const auto owner = owners_.find(target);
-            plan.paths.emplace(
-                entry.path, PlannedPath{.entry = &entry,
-                                        .target = target,
-                                        .wanted = owner != owners_.end() && owner->second.package == index});
-        }
-        return plan;
-    }
-
-    Status write_payloads() {
-        PackageStreams streams(options_.jobs, options_.memory, infos_.size(),
-                               [this](std::size_t i) { return plan_of(i); });
+    Status link_payloads() {
         installed_.resize(infos_.size());
-        for (std::size_t i = 0; i < infos_.size(); ++i)
-            for (;;) {
-                if (interrupted()) return fail_interrupted();
-                auto piece = TRY(streams.next(i));
-                if (piece.kind == Piece::Kind::end) break;
-                TRY(write(i, piece));
-            }
-        return {};
-    }
-
-    Status write(std::size_t index, Piece& piece) {
-        image::Attributes attributes{.mode = image::mode_for_sharing(piece.mode, options_.umask_bits),
-                                     .mtime = piece.mtime};
-        switch (piece.kind) {
-        case Piece::Kind::directory:
-            attributes.mode = image::mode_for_sharing(S_IFDIR | 0755U, options_.umask_bits);
-            installed(index, piece);
-            return writer_.add_directory(piece.path, attributes);
-        case Piece::Kind::symlink:
-            attributes.mode = 0777;
-            links_[piece.path] = {.target = piece.target, .package = index};
-            installed(index, piece);
-            return writer_.add_symlink(piece.path, piece.target, attributes);
-        case Piece::Kind::hardlink:
-            installed(index, piece);
-            return writer_.add_hardlink(piece.path, piece.target);
-        case Piece::Kind::file:
-            current_file_ = installed_[index].size();
-            installed(index, piece);
-            ++linked_.files;
-            TRY(writer_.begin_file(piece.path, attributes));
-            [[fallthrough]];
-        case Piece::Kind::more:
-            TRY(writer_.append(std::as_bytes(std::span(piece.content))));
-            linked_.bytes += piece.content.size();
-            if (progress_) progress_(linked_.bytes);
-            if (!piece.last) return {};
-            // The final checksum of a file with a replaced prefix is known only now.
-            installed_[index][current_file_].sha256_in_prefix = piece.sha256;
-            return writer_.end_file();
-        case Piece::Kind::end:
-            break;
+        for (std::size_t i = 0; i < infos_.size(); ++i) {
+            if (interrupted()) return fail_interrupted();
+            TRY(link_payload(i));
         }
         return {};
     }
 
-    void installed(std::size_t index, const Piece& piece) {
-        installed_[index].push_back(
-            {.path = piece.path, .source = piece.entry, .sha256_in_prefix = piece.sha256});
-        const bool noarch = infos_[index].record.noarch == Noarch::python;
-        const bool regular = piece.kind == Piece::Kind::file || piece.kind == Piece::Kind::hardlink;
-        if (!python_ || !regular || !piece.path.ends_with(".py")) return;
+    [[nodiscard]] bool owns(std::size_t package, const std::string& target) const {
+        const auto owner = owners_.find(target);
+        return owner != owners_.end() && owner->second.package == package;
+    }
+
+    Status link_payload(std::size_t index) {
+        const auto blocks = TRY(writer_.copy_blocks(*packages_[index].image));
+        FirstNames first_names;
+        for (const auto& entry : infos_[index].paths) {
+            const auto& target = targets_[index].at(entry.path);
+            const auto found = entries_[index].find(entry.path);
+            // Directories that are listed need not be in the archive.
+            if (found == entries_[index].end() || !owns(index, target)) continue;
+            TRY(link_entry({.package = index,
+                            .record = installed_[index].size(),
+                            .entry = &entry,
+                            .packed = &found->second,
+                            .target = target},
+                           blocks, first_names));
+        }
+        if (progress_) progress_(linked_.bytes);
+        return {};
+    }
+
+    Status link_entry(const Wanted& wanted, const image::CopiedBlocks& blocks, FirstNames& first_names) {
+        note_installed(wanted);
+        const auto mode = wanted.packed->inode.mode;
+        if (S_ISREG(mode)) return link_file(wanted, blocks, first_names);
+        if (S_ISDIR(mode))
+            return writer_.add_directory(wanted.target, attributes_of(wanted, S_IFDIR | 0755U));
+        auto target = TRY(link_target(wanted.package, *wanted.packed));
+        TRY(writer_.add_symlink(wanted.target, target, {.mode = 0777, .mtime = wanted.packed->inode.mtime}));
+        links_[wanted.target] = {.target = std::move(target), .package = wanted.package};
+        return {};
+    }
+
+    [[nodiscard]] image::Attributes attributes_of(const Wanted& wanted, mode_t mode) const {
+        return {.mode = image::mode_for_sharing(mode, options_.umask_bits),
+                .mtime = wanted.packed->inode.mtime};
+    }
+
+    Status link_file(const Wanted& wanted, const image::CopiedBlocks& blocks, FirstNames& first_names) {
+        const auto& entry = *wanted.entry;
+        std::string original;
+        if (wanted.packed->inode.nlink > 1) {
+            // File lists may say that only some names of a file contain the prefix.
+            const auto [first, is_new] = first_names.emplace(
+                std::tuple(wanted.packed->reference, entry.placeholder, entry.mode), wanted.target);
+            if (!is_new) original = first->second;
+        }
+        if (!entry.placeholder.empty()) {
+            changed_.push_back({.file = wanted, .original = std::move(original)});
+            return {};
+        }
+        if (!original.empty()) return writer_.add_hardlink(wanted.target, original);
+        auto& image = *packages_[wanted.package].image;
+        const auto stored = image.stored_file(wanted.packed->reference);
+        if (!stored) return unusable(image, "'" + wanted.packed->path + "' is damaged");
+        ++linked_.files;
+        linked_.bytes += stored->size;
+        return writer_.link_file(wanted.target, attributes_of(wanted, wanted.packed->inode.mode), *stored,
+                                 blocks);
+    }
+
+    /// Writes the files that contain a prefix. After all others, because compressed blocks can be copied only
+    /// while no thread compresses others.
+    Status write_changed_files() {
+        std::unordered_map<std::string, std::string> digests; ///< by path
+        for (const auto& [file, original] : changed_) {
+            auto& record = installed_[file.package][file.record];
+            if (original.empty()) {
+                record.sha256_in_prefix = TRY(write_changed(file));
+                digests[file.target] = record.sha256_in_prefix;
+            } else {
+                TRY(writer_.add_hardlink(file.target, original));
+                record.sha256_in_prefix = digests.at(original);
+            }
+        }
+        return {};
+    }
+
+    /// Returns the file's new sha256.
+    Result<std::string> write_changed(const Wanted& file) {
+        TRY(writer_.begin_file(file.target, attributes_of(file, file.packed->inode.mode)));
+        auto digest = read_with_prefix(*packages_[file.package].image, *file.packed, *file.entry,
+                                       options_.prefix, [this](std::string_view piece) -> Status {
+                                           linked_.bytes += piece.size();
+                                           if (progress_) progress_(linked_.bytes);
+                                           return writer_.append(std::as_bytes(std::span(piece)));
+                                       });
+        if (!digest) {
+            digest.error().what += " (" + name(file.package) + ")";
+            return digest;
+        }
+        ++linked_.files;
+        TRY(writer_.end_file());
+        return digest;
+    }
+
+    void note_installed(const Wanted& wanted) {
+        auto& paths = installed_[wanted.package];
+        const auto& inode = wanted.packed->inode;
+        paths.push_back({.path = wanted.target, .source = wanted.entry});
+        const bool noarch = infos_[wanted.package].record.noarch == Noarch::python;
+        if (!python_ || !S_ISREG(inode.mode) || !wanted.target.ends_with(".py")) return;
         // Byte-code in packages is valid only if its source keeps the mtime and size it was packed with.
-        const bool clamped = options_.latest && piece.mtime > *options_.latest;
-        const bool replaced = piece.entry != nullptr && !piece.entry->placeholder.empty();
-        if (!noarch && !clamped && !replaced) return;
-        linked_.to_compile.push_back(piece.path);
+        const bool clamped = options_.latest && inode.mtime > *options_.latest;
+        if (!noarch && !clamped && wanted.entry->placeholder.empty()) return;
+        linked_.to_compile.push_back(wanted.target);
         if (noarch)
-            installed_[index].push_back(
-                {.path = byte_code_path(piece.path, python_->tag), .kind = InstalledPath::Kind::byte_code});
+            paths.push_back({.path = byte_code_path(wanted.target, python_->tag),
+                             .kind = InstalledPath::Kind::byte_code});
     }
 
     Status add_file(const std::string& path, const std::string& content, mode_t mode) {
@@ -436,6 +494,10 @@ private:
         std::size_t package;
         bool directory;
     };
+    struct Changed {
+        Wanted file;
+        std::string original; ///< for a hard link, the first name of its file; otherwise empty
+    };
 
     const std::vector<PackageToLink>& packages_;
     const LinkOptions& options_;
@@ -451,34 +513,23 @@ private:
     std::unordered_map<std::string, std::string> real_directories_;     ///< paths without symlinks
     std::vector<std::unordered_map<std::string, std::string>> targets_; ///< by the path in the package
     std::unordered_map<std::string, Owner> owners_;
-    std::size_t current_file_ = 0; ///< index in installed_ of the file being written
     std::map<std::pair<std::size_t, std::size_t>, std::pair<std::string, std::size_t>> clashes_;
     std::vector<std::vector<InstalledPath>> installed_;
+    std::vector<PackageEntries> entries_; ///< what is in each image
+    std::vector<Changed> changed_;        ///< the files that contain a prefix
     Linked linked_;
 };
 
 } // namespace
 
 Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>& packages, unsigned jobs) {
-    std::vector<Result<PackageInfo>> results(packages.size());
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i; (i = next++) < packages.size() && !interrupted();)
-            results[i] = read_package(packages[i]);
+    std::vector<PackageInfo> infos(packages.size());
+    const auto read = [&](std::size_t i) -> Status {
+        if (interrupted()) return fail_interrupted();
+        infos[i] = TRY(read_package(packages[i]));
+        return {};
     };
-    {
-        std::vector<std::jthread> threads;
-        for (unsigned i = 1; i < jobs; ++i)
-            threads.emplace_back(work);
-        work();
-    }
-    if (interrupted()) return fail_interrupted();
-    std::vector<PackageInfo> infos;
-    infos.reserve(results.size());
-    for (auto& result : results) {
-        auto info = TRY(std::move(result));
-        infos.push_back(std::move(info));
-    }
+    TRY(in_parallel(jobs, packages.size(), read));
     return infos;
 }
 

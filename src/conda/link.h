@@ -1,15 +1,16 @@
-// Installs packages from their archives straight into an image, without unpacking them to disk.
+// Installs packages into an image from their own images, without unpacking them to disk.
 #pragma once
 
 #include "conda/package_info.h"
 #include "conda/package_record.h"
 #include "core/error.h"
-#include "core/open_file.h"
+#include "image/reader.h"
 #include "image/writer.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,14 +21,14 @@ namespace containerize::conda {
 
 struct PackageToLink {
     PackageRecord record;
-    OpenFile archive;                   ///< verified
-    std::vector<std::string> requested; ///< the specs that requested it; empty for dependencies
+    std::shared_ptr<image::Reader> image; ///< made by pack_package()
+    std::string origin;                   ///< where the package is from, for messages
+    std::vector<std::string> requested;   ///< the specs that requested it; empty for dependencies
 };
 
 struct LinkOptions {
     std::string prefix = {};
-    unsigned jobs = 1;                                ///< threads for decompression
-    std::uint64_t memory = std::uint64_t{256} << 20U; ///< limit for bytes waiting to be written
+    unsigned jobs = 1; ///< threads
     mode_t umask_bits = 022;
     std::uint32_t time = 0;                   ///< mtime of records and entry points, in seconds since 1970
     std::optional<std::uint32_t> latest = {}; ///< the writer clamps mtimes of files to this
@@ -47,7 +48,7 @@ struct LinkScript {
 };
 
 struct Linked {
-    std::vector<PackageRecord> records;  ///< completed from the archives, in link order
+    std::vector<PackageRecord> records;  ///< completed from the packages, in link order
     std::string python_version;          ///< empty without Python
     std::string python_name;             ///< "python3.11"
     std::string site_packages;           ///< "lib/python3.11/site-packages"
@@ -57,14 +58,14 @@ struct Linked {
     std::uint64_t files = 0, bytes = 0;
 };
 
-/// Reads the archives' metadata, in the order of `packages`. Completes their records, since explicit lists
-/// contain little more than URLs.
+/// Reads the packages' metadata, in their order. Completes their records, since explicit lists contain little
+/// more than URLs.
 Result<std::vector<PackageInfo>> read_packages(const std::vector<PackageToLink>& packages, unsigned jobs);
 
 /// Links `packages`, given in link order (dependencies first). If two have the same file, the later one wins,
-/// with a warning. Verifies sizes and checksums of all files. Writes conda-meta like conda, but without paths
-/// of this machine. The output does not depend on the number of threads. `infos` is the result of
-/// read_packages(); `progress` gets the bytes of content written.
+/// with a warning. Writes conda-meta like conda, but without paths of this machine. The output does not
+/// depend on the number of threads. `infos` is the result of read_packages(); `progress` gets the bytes of
+/// content linked. The images must have the compressor and the block size of `writer`.
 Result<Linked> link_packages(const std::vector<PackageToLink>& packages, std::vector<PackageInfo> infos,
                              const LinkOptions& options, image::Writer& writer,
                              const std::function<void(std::uint64_t)>& progress);

@@ -163,11 +163,8 @@ private:
     Status link() {
         if (changes_.plan.packages.empty() && changes_.removed.empty()) return {};
         Stage stage("Installing packages");
-        // Not compressed: this image is unpacked again right away.
-        auto options = context_.writer_options();
-        options.compression = {.compressor = image::Compressor::none, .level = 0};
         const fs::path image = context_.staging / "added.sqfs";
-        auto writer = TRY(image::Writer::create(image, options));
+        auto writer = TRY(image::Writer::create(image, context_.writer_options()));
         auto infos = TRY(read_packages(context_, packages_));
         linked_ = TRY(link_packages(context_, packages_, std::move(infos), link_options(), writer, stage));
         TRY(writer.finish());

@@ -1,4 +1,4 @@
-// Fetches the packages of a plan, and links them into an image.
+// Fetches and packs the packages of a plan, each only once, and links them into an image.
 #pragma once
 
 #include "conda/link.h"
@@ -12,6 +12,8 @@
 
 namespace containerize::environments {
 
+/// Archives are fetched only for packages that have no image in the cache yet, and for those whose record has
+/// no sha256.
 Result<std::vector<conda::PackageToLink>> fetch_packages(const BuildContext& context, const CondaPlan& plan);
 
 Result<std::vector<conda::PackageInfo>> read_packages(const BuildContext& context,

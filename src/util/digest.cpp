@@ -1,6 +1,5 @@
 #include "util/digest.h"
 
-#include "core/open_file.h"
 #include "core/read_write.h"
 
 #include <nettle/base16.h>
@@ -36,14 +35,19 @@ std::string sha256(std::string_view data) {
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-    const auto file = TRY(open_regular(path));
+    const auto file = TRY(OpenFile::open(path));
+    return sha256_of_file(file);
+}
+
+Result<std::string> sha256_of_file(const OpenFile& file) {
     Sha256 digest;
     std::vector<char> buffer(std::size_t{1} << 20U);
-    for (;;) {
-        const auto got = read_all(file.get(), buffer.data(), buffer.size());
-        if (got < 0) return fail_errno("cannot read the file", path.string());
+    for (off_t at = 0;;) {
+        const auto got = read_all_at(file.fd(), buffer.data(), buffer.size(), at);
+        if (got < 0) return fail_errno("cannot read the file", file.path.string());
         if (got == 0) return digest.finish();
         digest.update(buffer.data(), static_cast<std::size_t>(got));
+        at += got;
     }
 }
 

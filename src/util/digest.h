@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/open_file.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,5 +41,7 @@ public:
 
 std::string sha256(std::string_view data);
 Result<std::string> sha256_of_file(const std::filesystem::path& path);
+/// From the file's beginning, wherever it was read last.
+Result<std::string> sha256_of_file(const OpenFile& file);
 
 } // namespace containerize

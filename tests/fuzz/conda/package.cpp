@@ -2,6 +2,7 @@
 // .tar.bz2, and 't' an uncompressed tar, in which a fuzzer's changes are not lost.
 #include "conda/archive.h"
 #include "conda/link.h"
+#include "conda/package_image.h"
 #include "harness.h"
 #include "input_file.h"
 #include "tar_input.h"
@@ -38,19 +39,37 @@ void read_payload(const conda::PackageArchive& archive) {
     [[maybe_unused]] const bool whole = fuzz::good(read);
 }
 
+image::WriterOptions uncompressed() {
+    image::WriterOptions options;
+    options.compression.compressor = image::Compressor::none;
+    return options;
+}
+
 void link(const conda::PackageToLink& package) {
     auto infos = conda::read_packages({package}, 1);
     if (!fuzz::good(infos)) return;
     const auto image = fuzz::input_directory().path() / "image";
-    image::WriterOptions options;
-    options.compression.compressor = image::Compressor::none;
-    auto writer = image::Writer::create(image, options);
+    auto writer = image::Writer::create(image, uncompressed());
     fuzz::require(writer.has_value());
     conda::LinkOptions how;
     how.prefix = "/data/env";
     const auto linked = conda::link_packages({package}, std::move(*infos), how, *writer, {});
     if (fuzz::good(linked)) fuzz::require(writer->finish().has_value());
     fs::remove(image);
+}
+
+void pack_and_link(const OpenFile& archive, const conda::PackageRecord& record) {
+    const auto path = fuzz::input_directory().path() / "package";
+    auto writer = image::Writer::create(path, uncompressed());
+    fuzz::require(writer.has_value());
+    if (!fuzz::good(conda::pack_package(archive, "a-1-0", *writer))) return;
+    fuzz::require(writer->finish().has_value());
+    auto file = open_regular(path);
+    fs::remove(path);
+    fuzz::require(file.has_value());
+    auto reader = image::Reader::open(std::move(*file), path);
+    fuzz::require(reader.has_value());
+    link({.record = record, .image = std::move(*reader), .origin = archive.path, .requested = {}});
 }
 
 } // namespace
@@ -64,6 +83,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto files = archive->info();
     if (!fuzz::good(files)) return 0;
     const auto info = conda::parse_package_info(*files, "a-1-0");
-    if (fuzz::good(info)) link({.record = info->record, .archive = *file, .requested = {}});
+    if (fuzz::good(info)) pack_and_link(*file, info->record);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include "conda/archive.h"
 #include "conda/link.h"
 #include "conda/match_spec.h"
-#include "conda/package_stream.h"
+#include "conda/package_image.h"
 #include "conda/prefix_replacement.h"
 #include "data.h"
 #include "util/digest.h"
@@ -152,8 +152,14 @@ std::map<std::string, std::string> tree_of(const fs::path& root) {
     return tree;
 }
 
-PackageToLink package_of(const fs::path& file) {
-    PackageToLink package;
+/// A package that is not packed yet.
+struct Package {
+    PackageRecord record;
+    OpenFile archive;
+};
+
+Package package_of(const fs::path& file) {
+    Package package;
     const auto parts = parse_file_name(file.filename().native());
     EXPECT_TRUE(parts) << file;
     package.record.name = parts->name;
@@ -164,15 +170,32 @@ PackageToLink package_of(const fs::path& file) {
     return package;
 }
 
-Result<Linked> link_into(const fs::path& image, const std::vector<PackageToLink>& packages, unsigned jobs,
+/// With an image that exists as long as it is open.
+Result<PackageToLink> packed(const Package& package, unsigned jobs = 1) {
+    const TemporaryDirectory directory;
+    const auto image = directory / "image";
+    auto writer = TRY(image::Writer::create(image, {.jobs = jobs}));
+    TRY(pack_package(package.archive, package.record.distribution(), writer));
+    TRY(writer.finish());
+    auto file = TRY(open_regular(image));
+    auto reader = TRY(image::Reader::open(std::move(file), image));
+    return PackageToLink{.record = package.record,
+                         .image = std::move(reader),
+                         .origin = package.archive.path.string(),
+                         .requested = {}};
+}
+
+Result<Linked> link_into(const fs::path& image, const std::vector<Package>& packages, unsigned jobs,
                          const std::string& prefix = "/data/env") {
-    auto writer = TRY(image::Writer::create(image, {}));
+    auto writer = TRY(image::Writer::create(image, {.jobs = jobs}));
     LinkOptions options;
     options.prefix = prefix;
     options.jobs = jobs;
-    options.memory = 8U << 20U;
-    auto infos = TRY(read_packages(packages, jobs));
-    auto linked = link_packages(packages, std::move(infos), options, writer, {});
+    std::vector<PackageToLink> to_link;
+    for (const auto& package : packages)
+        to_link.push_back(TRY(packed(package, jobs)));
+    auto infos = TRY(read_packages(to_link, jobs));
+    auto linked = link_packages(to_link, std::move(infos), options, writer, {});
     if (!linked) return linked;
     TRY(writer.finish());
     return linked;
@@ -247,7 +270,7 @@ TEST(LinkRealData, EveryPackageIsLinkedOrRefusedWithAReason) {
 }
 
 TEST(LinkRealData, TheNumberOfThreadsChangesNoByte) {
-    std::vector<PackageToLink> packages;
+    std::vector<Package> packages;
     std::vector<std::string> names;
     for (const auto& file : test::data_files("channels/test-recipes", ".conda")) {
         auto package = package_of(file);
@@ -274,11 +297,12 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
         listed.record.of_list = true;
         listed.record.url = "https://x.org/c/linux-64/" + listed.record.file_name;
         listed.record.depends = {"corrected >=1"}; // as in a lock
-        const auto infos = read_packages({listed}, 1);
-        if (!infos) continue;
+        const auto image = packed(listed);
+        if (!image) continue;
+        const auto infos = test::good(read_packages({*image}, 1));
         const auto source = test::good(PackageArchive::open(OpenFile::open(file).value(), "x")->info());
         const auto own = test::good(parse_record(nlohmann::json::parse(source.at("index.json"))));
-        const auto& record = infos->front().record;
+        const auto& record = infos.front().record;
         EXPECT_EQ(record.url, listed.record.url);
         EXPECT_EQ(record.depends, listed.record.depends);
         EXPECT_EQ(record.build_number, own.build_number) << file;
@@ -331,7 +355,7 @@ protected:
     std::map<std::string, std::string> installed(const std::vector<Content>& contents,
                                                  const std::string& prefix = "/data/env") {
         const TemporaryDirectory directory;
-        std::vector<PackageToLink> packages;
+        std::vector<Package> packages;
         for (const auto& content : contents)
             packages.push_back(package_of(
                 write_package(directory, std::string(1, static_cast<char>('a' + packages.size())), content)));
@@ -436,24 +460,20 @@ TEST_F(LinkMade, FilesThatNameThePrefixComeInPieces) {
         text += old + "/lib and something else\n";
     const TemporaryDirectory directory;
     const Content content = {.files = {{"big", text}}, .placeholders = {{"big", old}}};
-    const auto package = package_of(write_package(directory, "a", content));
+    const auto package = test::good(packed(package_of(write_package(directory, "a", content))));
     const auto infos = test::good(read_packages({package}, 1));
     const auto& entry = infos.front().paths.front();
+    const auto entries = test::good(read_package_entries(*package.image));
     for (const std::string& prefix : {std::string("/data"), "/" + std::string(200, 'd')}) {
-        PackageStreams streams(1, 4U << 20U, 1, [&](std::size_t) {
-            return PackagePlan{.archive = package.archive,
-                               .name = "a-1-0",
-                               .prefix = prefix,
-                               .paths = {{"big", {.entry = &entry, .target = "big", .wanted = true}}}};
-        });
         std::string got;
-        for (;;) {
-            const auto piece = test::good(streams.next(0));
-            if (piece.kind == Piece::Kind::end) break;
-            EXPECT_LE(piece.content.size(), std::size_t{3} << 20U);
-            got += piece.content;
-        }
+        const auto digest = test::good(
+            read_with_prefix(*package.image, entries.at("big"), entry, prefix, [&](std::string_view piece) {
+                EXPECT_LE(piece.size(), std::size_t{3} << 20U);
+                got += piece;
+                return Status();
+            }));
         EXPECT_TRUE(got == replaced(FileMode::text, text, old, prefix, text.size()).value());
+        EXPECT_EQ(digest, sha256(got));
     }
 }
 
