@@ -18,8 +18,7 @@ struct ByteCode {
     std::string reason; ///< why this Python cannot compile the source: "SyntaxError: invalid syntax, line 3"
 };
 
-/// The same source, path and Python always give the same bytes, whatever else was compiled before
-/// (docs/background/byte-code.md says what is left before Python 3.11).
+/// The same source, path and Python always give the same bytes, whatever else was compiled before.
 class ByteCodeWorkers {
 public:
     struct Settings {

@@ -34,7 +34,7 @@ struct Plan {
     const char* program;
     const char* const* argv;
     const char* const* environment;
-    std::optional<Child::Outputs> outputs;
+    std::optional<Child::Streams> streams;
     int to_parent;
     int to_child; ///< the parent's end of the socket, which the child closes
     pid_t parent;
@@ -46,11 +46,11 @@ struct Plan {
     _exit(127);
 }
 
-/// Sets up the standard streams: nothing to read, and pipes to write to.
+/// Sets up the standard streams.
 void take_streams(const Plan& plan) {
-    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(plan.outputs->output, 1) < 0 ||
-        dup2(plan.outputs->errors, 2) < 0)
+    const auto& streams = *plan.streams;
+    const int input = streams.input < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : streams.input;
+    if (input < 0 || dup2(input, 0) < 0 || dup2(streams.output, 1) < 0 || dup2(streams.errors, 2) < 0)
         give_up(plan, Failure::other, errno);
 }
 
@@ -76,13 +76,13 @@ void reset_handlers() {
 
 /// All signals are blocked until the handlers are reset.
 [[noreturn]] void become_program(const Plan& plan) {
-    if (plan.outputs) setpgid(0, 0);
+    if (plan.streams) setpgid(0, 0);
     wait_for_parent(plan);
     reset_handlers();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (plan.outputs) take_streams(plan);
+    if (plan.streams) take_streams(plan);
     if (plan.command.in_child)
         if (const int error_number = plan.command.in_child(); error_number != 0)
             give_up(plan, Failure::in_child, error_number);
@@ -129,7 +129,7 @@ std::unexpected<Error> describe(const Failure& failure, const Command& command, 
 } // namespace
 
 Result<Child> Child::start(const Command& command, const std::string& program, const Environment& environment,
-                           std::optional<Outputs> outputs) {
+                           std::optional<Streams> streams) {
     std::vector<const char*> argv;
     for (const auto& argument : command.argv)
         argv.push_back(argument.c_str());
@@ -153,7 +153,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
                     .program = program.c_str(),
                     .argv = argv.data(),
                     .environment = variables.data(),
-                    .outputs = outputs,
+                    .streams = streams,
                     .to_parent = to_parent.get(),
                     .to_child = to_child.get(),
                     .parent = getpid()};
@@ -161,7 +161,7 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     if (pid < 0) return fail_errno("cannot start `" + program + "`");
     if (pid == 0) become_program(plan);
     Child child(pid);
-    if (outputs) {
+    if (streams) {
         // Both parent and child do this: whichever comes first, the group exists before it is used.
         setpgid(pid, pid);
         child.guard_ = fork_blocked();

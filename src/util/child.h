@@ -1,4 +1,5 @@
-// A running program and its process group: its own or, in the foreground, ours. Used only by process.cpp.
+// A running program and its process group: its own or, in the foreground, ours. For process.cpp and for
+// programs that answer questions.
 #pragma once
 
 #include "core/error.h"
@@ -13,14 +14,15 @@ namespace containerize {
 
 class [[nodiscard]] Child {
 public:
-    struct Outputs {
+    struct Streams {
         int output, errors;
+        int input = -1; ///< negative: /dev/null
     };
-    /// Starts `program`, a path, with these descriptors as stdout and stderr. Without `outputs`, it runs in
-    /// the foreground: with our own streams and in our process group, so that the terminal's signals reach
-    /// both. Fails if it cannot be executed.
+    /// Starts `program`, a path, with these descriptors. Without `streams`, it runs in the foreground: with
+    /// our own streams and in our process group, so that the terminal's signals reach both. Fails if it
+    /// cannot be executed. The program is killed when the thread that started it ends.
     static Result<Child> start(const Command& command, const std::string& program,
-                               const Environment& environment, std::optional<Outputs> outputs);
+                               const Environment& environment, std::optional<Streams> streams);
     Child(Child&& other) noexcept;
     Child& operator=(Child&&) = delete;
     /// Kills what is left of the group, including what the program left in the background.

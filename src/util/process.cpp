@@ -173,7 +173,7 @@ Result<Pipe> make_pipe() {
 }
 
 /// In the foreground without `outputs`.
-Result<Child> start(const Command& command, std::optional<Child::Outputs> outputs) {
+Result<Child> start(const Command& command, std::optional<Child::Streams> outputs) {
     if (interrupted()) return fail_interrupted();
     const Environment environment = command.environment ? *command.environment : current_environment();
     auto program = TRY(program_of(command, environment));
@@ -192,7 +192,7 @@ Result<int> execute(const Command& command, const OnData& on_output, const OnDat
         streams.push_back({std::move(errors.reader), on_errors});
         error_writer = std::move(errors.writer);
     }
-    const Child::Outputs outputs{.output = output.writer.get(),
+    const Child::Streams outputs{.output = output.writer.get(),
                                  .errors = error_writer ? error_writer.get() : output.writer.get()};
     auto child = TRY(start(command, outputs));
     // Otherwise the streams would never end.
