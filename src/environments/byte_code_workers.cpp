@@ -181,7 +181,7 @@ Result<Interpreter> Interpreter::start(const ByteCodeWorkers::Settings& settings
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return fail_errno("cannot create a socket");
     Fd ours(ends[0]);
-    const Fd theirs(ends[1]);
+    Fd theirs(ends[1]);
     fcntl(ours.get(), F_SETFL, O_NONBLOCK);
     Fd errors(memfd_create("errors", MFD_CLOEXEC));
     if (!errors) return fail_errno("cannot create a file in memory");
@@ -193,6 +193,7 @@ Result<Interpreter> Interpreter::start(const ByteCodeWorkers::Settings& settings
     auto child = TRY(
         Child::start(command, settings.python, environment,
                      Child::Streams{.output = theirs.get(), .errors = errors.get(), .input = theirs.get()}));
+    theirs.reset(); // otherwise the end of the interpreter would not end its answers
     Interpreter interpreter(std::move(child), std::move(ours), std::move(errors), settings.limit);
     TRY(interpreter.greet());
     return interpreter;
