@@ -143,6 +143,9 @@ public:
             linked_.python_name = python_->name;
             linked_.site_packages = python_->site_packages;
         }
+        const auto python =
+            std::ranges::find_if(infos_, [](const PackageInfo& info) { return is_python(info.record); });
+        if (python != infos_.end()) linked_.python = static_cast<std::size_t>(python - infos_.begin());
         TRY(read_entries());
         TRY(find_targets());
         TRY(find_owners());
@@ -166,8 +169,15 @@ private:
         const image::ListedEntry* packed;
         std::string target;
     };
-    /// Of files with several names: the first that is installed.
-    using FirstNames = std::map<std::tuple<image::Reference, std::string, FileMode>, std::string>;
+    /// What is linked from a package's image as it is.
+    struct Payload {
+        std::vector<Wanted> files;
+        std::vector<image::StoredFile> stored; ///< their content
+        std::vector<std::pair<std::string, std::string>>
+            links; ///< hard links, and the first names of their files
+        /// Of files with several names: the first that is installed.
+        std::map<std::tuple<image::Reference, std::string, FileMode>, std::string> first_names;
+    };
 
     Status read_entries() {
         entries_.resize(packages_.size());
@@ -341,8 +351,7 @@ private:
     }
 
     Status link_payload(std::size_t index) {
-        const auto blocks = TRY(writer_.copy_blocks(*packages_[index].image));
-        FirstNames first_names;
+        Payload payload;
         for (const auto& entry : infos_[index].paths) {
             const auto& target = targets_[index].at(entry.path);
             const auto found = entries_[index].find(entry.path);
@@ -353,16 +362,23 @@ private:
                             .entry = &entry,
                             .packed = &found->second,
                             .target = target},
-                           blocks, first_names));
+                           payload));
         }
+        const auto blocks = TRY(writer_.copy_blocks(*packages_[index].image, payload.stored));
+        for (std::size_t i = 0; i < payload.files.size(); ++i)
+            TRY(writer_.link_file(payload.files[i].target,
+                                  attributes_of(payload.files[i], payload.files[i].packed->inode.mode),
+                                  payload.stored[i], blocks));
+        for (const auto& [path, original] : payload.links)
+            TRY(writer_.add_hardlink(path, original));
         if (progress_) progress_(linked_.bytes);
         return {};
     }
 
-    Status link_entry(const Wanted& wanted, const image::CopiedBlocks& blocks, FirstNames& first_names) {
+    Status link_entry(const Wanted& wanted, Payload& payload) {
         note_installed(wanted);
         const auto mode = wanted.packed->inode.mode;
-        if (S_ISREG(mode)) return link_file(wanted, blocks, first_names);
+        if (S_ISREG(mode)) return link_file(wanted, payload);
         if (S_ISDIR(mode))
             return writer_.add_directory(wanted.target, attributes_of(wanted, S_IFDIR | 0755U));
         auto target = TRY(link_target(wanted.package, *wanted.packed));
@@ -376,12 +392,12 @@ private:
                 .mtime = wanted.packed->inode.mtime};
     }
 
-    Status link_file(const Wanted& wanted, const image::CopiedBlocks& blocks, FirstNames& first_names) {
+    Status link_file(const Wanted& wanted, Payload& payload) {
         const auto& entry = *wanted.entry;
         std::string original;
         if (wanted.packed->inode.nlink > 1) {
             // File lists may say that only some names of a file contain the prefix.
-            const auto [first, is_new] = first_names.emplace(
+            const auto [first, is_new] = payload.first_names.emplace(
                 std::tuple(wanted.packed->reference, entry.placeholder, entry.mode), wanted.target);
             if (!is_new) original = first->second;
         }
@@ -389,14 +405,18 @@ private:
             changed_.push_back({.file = wanted, .original = std::move(original)});
             return {};
         }
-        if (!original.empty()) return writer_.add_hardlink(wanted.target, original);
+        if (!original.empty()) {
+            payload.links.emplace_back(wanted.target, std::move(original));
+            return {};
+        }
         auto& image = *packages_[wanted.package].image;
-        const auto stored = image.stored_file(wanted.packed->reference);
+        auto stored = image.stored_file(wanted.packed->reference);
         if (!stored) return unusable(image, "'" + wanted.packed->path + "' is damaged");
         ++linked_.files;
         linked_.bytes += stored->size;
-        return writer_.link_file(wanted.target, attributes_of(wanted, wanted.packed->inode.mode), *stored,
-                                 blocks);
+        payload.files.push_back(wanted);
+        payload.stored.push_back(std::move(*stored));
+        return {};
     }
 
     /// Writes the files that contain a prefix. After all others, because compressed blocks can be copied only
@@ -444,6 +464,9 @@ private:
         const bool clamped = options_.latest && inode.mtime > *options_.latest;
         if (!noarch && !clamped && wanted.entry->placeholder.empty()) return;
         linked_.to_compile.push_back(wanted.target);
+        if (noarch && wanted.entry->placeholder.empty() && wanted.entry->path.starts_with("site-packages/"))
+            linked_.modules.push_back(
+                {.package = wanted.package, .path = wanted.entry->path, .target = wanted.target});
         if (noarch)
             paths.push_back({.path = byte_code_path(wanted.target, python_->tag),
                              .kind = InstalledPath::Kind::byte_code});

@@ -22,6 +22,7 @@ namespace containerize::conda {
 struct PackageToLink {
     PackageRecord record;
     std::shared_ptr<image::Reader> image; ///< made by pack_package()
+    std::string sha256;                   ///< of the archive
     std::string origin;                   ///< where the package is from, for messages
     std::vector<std::string> requested;   ///< the specs that requested it; empty for dependencies
 };
@@ -47,12 +48,21 @@ struct LinkScript {
     bool before = false; ///< a pre-link script, to be run before the files exist
 };
 
+/// A Python module of a package without byte-code.
+struct Module {
+    std::size_t package; ///< its index
+    std::string path;    ///< in the package: "site-packages/a.py"
+    std::string target;  ///< relative to the prefix
+};
+
 struct Linked {
     std::vector<PackageRecord> records;  ///< completed from the packages, in link order
+    std::optional<std::size_t> python;   ///< which of the packages it is
     std::string python_version;          ///< empty without Python
     std::string python_name;             ///< "python3.11"
     std::string site_packages;           ///< "lib/python3.11/site-packages"
     std::vector<std::string> to_compile; ///< .py files without valid byte-code, relative to the prefix
+    std::vector<Module> modules;         ///< those of `to_compile` that are the same in each environment
     std::vector<LinkScript> scripts;
     std::vector<std::string> warnings;
     std::uint64_t files = 0, bytes = 0;

@@ -221,7 +221,21 @@ Status mount_fuse_overlay_here(std::span<const std::string> images, const fs::pa
     return ready;
 }
 
+Status mount_image_here(const std::string& image, const fs::path& prefix) {
+    TRY(serve_images(std::span(&image, 1), prefix, fuse::HardLinks::one_file));
+    return chdir_to(prefix);
+}
+
+Status unmount_here(const fs::path& prefix) {
+    TRY(chdir_to("/"));
+    if (umount2(prefix.c_str(), MNT_DETACH) != 0)
+        return fail_errno("cannot unmount the image", prefix.string());
+    return chdir_to(prefix);
+}
+
 Status carry_out(const std::vector<std::string>& request, const mounts::OutsideView& outside) {
+    if (request.at(0) == "image") return mount_image_here(request.at(1), request.at(2));
+    if (request.at(0) == "unmount") return unmount_here(request.at(1));
     if (request.at(0) == "overlay")
         return mount_overlay_here(std::span(request).subspan(3), request.at(1), request.at(2));
     if (request.at(0) == "fuse-overlay")
@@ -296,6 +310,15 @@ Status BuildNamespace::ask(const std::string& request) {
 Status BuildNamespace::bind(const fs::path& directory, const fs::path& place, const fs::path& prefix) {
     const std::array paths = {directory, place, prefix};
     return ask(with_paths("bind", paths));
+}
+
+Status BuildNamespace::mount_image(const fs::path& image, const fs::path& prefix) {
+    const std::array paths = {image, prefix};
+    return ask(with_paths("image", paths));
+}
+
+Status BuildNamespace::unmount(const fs::path& prefix) {
+    return ask(with_paths("unmount", std::span(&prefix, 1)));
 }
 
 Status BuildNamespace::mount_overlay(std::span<const fs::path> images, const fs::path& staging,

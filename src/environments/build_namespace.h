@@ -32,6 +32,10 @@ public:
     /// it is shown. Creates `place` inside the namespace if it is missing.
     Status bind(const std::filesystem::path& directory, const std::filesystem::path& place,
                 const std::filesystem::path& prefix);
+    /// Mounts `image` at `prefix`, for reading only. It must stay as it is until unmount().
+    Status mount_image(const std::filesystem::path& image, const std::filesystem::path& prefix);
+    /// Removes what was mounted last at `prefix`.
+    Status unmount(const std::filesystem::path& prefix);
     /// Mounts an overlay at `prefix`: `images` (the lowest first) below a writable layer. Changes go to
     /// "upper" in `staging`, which may hold those of an earlier mount; "lower" and "work" are created there,
     /// too. Fails if the kernel does not let users mount overlays (before Linux 5.11), or if the filesystem

@@ -1,4 +1,4 @@
-// Streams conda packages straight into an image and runs scripts and pip in a writable layer over it.
+// Links conda packages straight into an image and runs scripts and pip in a writable layer over it.
 #include "conda/prefix_records.h"
 #include "conda/virtual_packages.h"
 #include "core/entries.h"
@@ -10,6 +10,7 @@
 #include "environments/conda_packages.h"
 #include "environments/environment_builder.h"
 #include "environments/link_scripts.h"
+#include "environments/noarch_byte_code.h"
 #include "environments/pip_part.h"
 #include "environments/writable_images.h"
 #include "util/log.h"
@@ -60,6 +61,8 @@ public:
 
     Status link() override {
         TRY(link_into_image());
+        TRY(link_byte_code(context_, packages_, linked_, *writer_));
+        TRY(writer_->checkpoint());
         TRY(mount());
         return prepare_environment();
     }
@@ -139,7 +142,6 @@ private:
                                      .latest = epoch_,
                                      .command_line = "containerize new"},
                                     writer, stage));
-        TRY(writer.checkpoint());
         writer_.emplace(std::move(writer));
         stage.finish(summary_of(linked_));
         return {};

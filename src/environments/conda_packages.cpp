@@ -37,6 +37,7 @@ public:
             const auto requested = plan_.requested.find(record.name);
             packages_.push_back({.record = record,
                                  .image = nullptr,
+                                 .sha256 = record.sha256,
                                  .origin = without_credentials(record.url),
                                  .requested = requested == plan_.requested.end() ? std::vector<std::string>()
                                                                                  : requested->second});
@@ -95,7 +96,7 @@ private:
             if (interrupted()) return fail_interrupted();
             auto& package = packages_[missing_[i].package];
             stage.detail(package.record.distribution());
-            package.image = TRY(pack(package.record, std::exchange(missing_[i].archive, {})));
+            package.image = TRY(pack(package, std::exchange(missing_[i].archive, {})));
             return {};
         };
         TRY(in_parallel(context_.jobs, missing_.size(), pack_one));
@@ -103,16 +104,15 @@ private:
         return {};
     }
 
-    Result<std::unique_ptr<image::Reader>> pack(const conda::PackageRecord& record,
+    Result<std::unique_ptr<image::Reader>> pack(conda::PackageToLink& package,
                                                 const OpenFile& archive) const {
-        auto digest = record.sha256;
-        if (digest.empty()) {
-            digest = TRY(sha256_of_file(archive));
-            if (auto found = images_.find(image_key(context_, digest))) return found;
+        if (package.sha256.empty()) {
+            package.sha256 = TRY(sha256_of_file(archive));
+            if (auto found = images_.find(image_key(context_, package.sha256))) return found;
         }
-        return images_.make(image_key(context_, digest), options_of_images(context_),
+        return images_.make(image_key(context_, package.sha256), options_of_images(context_),
                             [&](image::Writer& writer) {
-                                return conda::pack_package(archive, record.distribution(), writer);
+                                return conda::pack_package(archive, package.record.distribution(), writer);
                             });
     }
 

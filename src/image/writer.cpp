@@ -81,6 +81,22 @@ sqfs_inode_generic_t* make_file_inode(const StoredFile& file, std::uint64_t star
     return inode;
 }
 
+/// Sorted, and without overlaps and gaps.
+std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges) {
+    std::erase_if(ranges, [](const auto& range) { return range.size == 0; });
+    std::ranges::sort(ranges, {}, &CopiedBlocks::Range::from);
+    std::vector<CopiedBlocks::Range> result;
+    for (const auto& range : ranges) {
+        if (result.empty() || range.from > result.back().from + result.back().size) {
+            result.push_back(range);
+            continue;
+        }
+        const auto end = std::max(result.back().from + result.back().size, range.from + range.size);
+        result.back().size = end - result.back().from;
+    }
+    return result;
+}
+
 /// A whiteout: the device 0:0, which no driver has.
 sqfs_inode_generic_t* make_whiteout_inode() {
     auto* inode = static_cast<sqfs_inode_generic_t*>(std::calloc(1, sizeof(sqfs_inode_generic_t)));
@@ -144,6 +160,7 @@ struct Writer::State {
     void forget(Node& node);
     Result<std::uint32_t> store_xattrs(const Attributes& attributes);
 
+    Result<CopiedBlocks> copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges);
     Status drop_tables();
     Status keep_used_fragments();
     Status renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
@@ -381,24 +398,60 @@ Status Writer::end_file() {
     return {};
 }
 
+std::optional<std::uint64_t> CopiedBlocks::position(std::uint64_t there) const {
+    const auto after = std::ranges::upper_bound(ranges, there, {}, &Range::from);
+    if (after == ranges.begin()) return std::nullopt;
+    const auto& range = *std::prev(after);
+    if (there - range.from >= range.size) return std::nullopt;
+    return there - range.from + range.to;
+}
+
 Result<CopiedBlocks> Writer::copy_blocks(const Reader& other) {
-    auto& state = *state_;
-    if (other.compressor() != state.super.compression_id || other.block_size() != state.options.block_size)
-        return state.misuse(other.name(), "it has another compressor or block size");
+    const auto end = other.end_of_blocks();
+    const CopiedBlocks::Range all{.from = sizeof(sqfs_super_t), .to = 0, .size = end - sizeof(sqfs_super_t)};
+    return state_->copy(other, {all});
+}
+
+Result<CopiedBlocks> Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files) {
+    std::vector<CopiedBlocks::Range> ranges;
+    std::vector<bool> wanted(other.fragments().size());
+    for (const auto& file : files) {
+        std::uint64_t size = 0;
+        for (const auto block : file.blocks)
+            size += ProfileBlock{.start = 0, .size_field = block}.stored();
+        ranges.push_back({.from = file.start, .to = 0, .size = size});
+        if (file.fragment >= wanted.size() || wanted[file.fragment]) continue;
+        wanted[file.fragment] = true;
+        const auto& fragment = other.fragments()[file.fragment];
+        ranges.push_back({.from = fragment.start_offset,
+                          .to = 0,
+                          .size = ProfileBlock{.start = 0, .size_field = fragment.size}.stored()});
+    }
+    return state_->copy(other, joined(std::move(ranges)));
+}
+
+Result<CopiedBlocks> Writer::State::copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges) {
+    if (other.compressor() != super.compression_id || other.block_size() != options.block_size)
+        return misuse(other.name(), "it has another compressor or block size");
     // Nothing may be written between the blocks of a file.
-    TRY(state.check(sqfs_block_processor_sync(state.processor.get())));
-    TRY(state.drop_tables());
-    CopiedBlocks copied{.from = sizeof(sqfs_super_t), .to = state.file->size(), .fragments = {}};
-    TRY(state.check(state.file->append_range(other.source().file(), other.source().start() + copied.from,
-                                             other.source().start() + other.end_of_blocks())));
+    TRY(check(sqfs_block_processor_sync(processor.get())));
+    TRY(drop_tables());
+    const auto end = other.end_of_blocks();
+    for (auto& range : ranges) {
+        if (range.from < sizeof(sqfs_super_t) || range.from > end || range.size > end - range.from)
+            return misuse(other.name(), "it is damaged");
+        range.to = file->size();
+        const auto start = other.source().start() + range.from;
+        TRY(check(file->append_range(other.source().file(), start, start + range.size)));
+    }
+    CopiedBlocks copied{.ranges = std::move(ranges), .fragments = {}};
     for (const auto& fragment : other.fragments()) {
         const ProfileBlock block{.start = fragment.start_offset, .size_field = fragment.size};
-        if (block.start < copied.from || block.end() > other.end_of_blocks() ||
-            block.stored() > other.block_size())
-            return state.misuse(other.name(), "it is damaged");
-        sqfs_u32 number = 0;
-        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), block.start - copied.from + copied.to,
-                                               block.size_field, &number)));
+        if (block.end() > end || block.stored() > other.block_size())
+            return misuse(other.name(), "it is damaged");
+        sqfs_u32 number = no_fragment;
+        if (const auto position = copied.position(block.start))
+            TRY(check(sqfs_frag_table_append(fragments.get(), *position, block.size_field, &number)));
         copied.fragments.push_back(number);
     }
     return copied;
@@ -407,12 +460,16 @@ Result<CopiedBlocks> Writer::copy_blocks(const Reader& other) {
 Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
                          const CopiedBlocks& blocks) {
     auto& state = *state_;
-    if (file.fragment != no_fragment && file.fragment >= blocks.fragments.size())
+    const bool has_fragment = file.fragment != no_fragment;
+    const auto fragment = has_fragment && file.fragment < blocks.fragments.size()
+                              ? blocks.fragments[file.fragment]
+                              : no_fragment;
+    const bool has_blocks = std::ranges::any_of(file.blocks, [](auto block) { return block != 0; });
+    const auto start = has_blocks ? blocks.position(file.start) : std::optional<std::uint64_t>(0);
+    if (!start || (has_fragment && fragment == no_fragment))
         return state.misuse(path, "its content was not copied");
     auto node = TRY(state.add(path, S_IFREG, attributes));
-    const auto fragment = file.fragment == no_fragment ? no_fragment : blocks.fragments[file.fragment];
-    node->inode->raw =
-        make_file_inode(file, file.start - blocks.from + blocks.to, fragment, state.options.block_size);
+    node->inode->raw = make_file_inode(file, *start, fragment, state.options.block_size);
     if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);
     ++state.stats.files;
     state.stats.input_bytes += file.size;

@@ -61,8 +61,15 @@ struct WriteStats {
 
 /// Where the blocks of another image are now in this one.
 struct CopiedBlocks {
-    std::uint64_t from = 0, to = 0;       ///< position of the first one: there, and here
+    struct Range {
+        std::uint64_t from = 0, to = 0; ///< its position: there, and here
+        std::uint64_t size = 0;
+    };
+    std::vector<Range> ranges;            ///< by their position there
     std::vector<std::uint32_t> fragments; ///< numbers in this image, by their numbers in the other
+
+    /// Where the block at this position is now; nothing if it was not copied.
+    [[nodiscard]] std::optional<std::uint64_t> position(std::uint64_t there) const;
 };
 
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
@@ -90,6 +97,8 @@ public:
     /// Copies the stored blocks of another image as they are. Fails if that has other settings than this one.
     /// Its files can then be added without being read.
     Result<CopiedBlocks> copy_blocks(const Reader& other);
+    /// Only the blocks that these files of the other image need.
+    Result<CopiedBlocks> copy_blocks(const Reader& other, std::span<const StoredFile> files);
     Status link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
                      const CopiedBlocks& blocks);
 

@@ -69,7 +69,11 @@ void pack_and_link(const OpenFile& archive, const conda::PackageRecord& record) 
     fuzz::require(file.has_value());
     auto reader = image::Reader::open(std::move(*file), path);
     fuzz::require(reader.has_value());
-    link({.record = record, .image = std::move(*reader), .origin = archive.path, .requested = {}});
+    link({.record = record,
+          .image = std::move(*reader),
+          .sha256 = {},
+          .origin = archive.path,
+          .requested = {}});
 }
 
 } // namespace

@@ -181,6 +181,7 @@ Result<PackageToLink> packed(const Package& package, unsigned jobs = 1) {
     auto reader = TRY(image::Reader::open(std::move(file), image));
     return PackageToLink{.record = package.record,
                          .image = std::move(reader),
+                         .sha256 = {},
                          .origin = package.archive.path.string(),
                          .requested = {}};
 }
@@ -317,6 +318,8 @@ TEST(LinkRealData, WhatAListDoesNotSayOfAPackageItSaysItself) {
 /// The content of a package: file contents and link targets by path.
 struct Content {
     std::map<std::string, std::string> files = {}, links = {}, placeholders = {};
+    std::map<std::string, std::string> hard_links = {}; ///< first name of each file
+    std::string mode = "text";                          ///< of all files with a placeholder
 };
 
 fs::path write_package(const TemporaryDirectory& directory, const std::string& name, const Content& content) {
@@ -330,7 +333,7 @@ fs::path write_package(const TemporaryDirectory& directory, const std::string& n
                                 {"size_in_bytes", text.size()}};
         if (const auto found = content.placeholders.find(path); found != content.placeholders.end()) {
             entry["prefix_placeholder"] = found->second;
-            entry["file_mode"] = "text";
+            entry["file_mode"] = content.mode;
         }
         paths.push_back(std::move(entry));
     }
@@ -338,6 +341,13 @@ fs::path write_package(const TemporaryDirectory& directory, const std::string& n
         fs::create_directories((tree / path).parent_path());
         fs::create_symlink(target, tree / path);
         paths.push_back({{"_path", path}, {"path_type", "softlink"}});
+    }
+    for (const auto& [path, original] : content.hard_links) {
+        fs::create_directories((tree / path).parent_path());
+        fs::create_hard_link(tree / original, tree / path);
+        auto entry = *std::ranges::find_if(paths, [&](const auto& one) { return one["_path"] == original; });
+        entry["_path"] = path;
+        paths.push_back(std::move(entry));
     }
     directory.write(name + ".tree/info/index.json",
                     nlohmann::json{{"name", name}, {"version", "1"}, {"build", "0"}}.dump());
@@ -475,6 +485,68 @@ TEST_F(LinkMade, FilesThatNameThePrefixComeInPieces) {
         EXPECT_TRUE(got == replaced(FileMode::text, text, old, prefix, text.size()).value());
         EXPECT_EQ(digest, sha256(got));
     }
+}
+
+TEST_F(LinkMade, HardLinksAreNamesOfOneFile) {
+    const std::string old = "/opt/placeholder";
+    const Content content = {
+        .files = {{"a/one", std::string(300'000, 'x')}, {"script", "#!" + old + "/bin/x\n"}},
+        .placeholders = {{"script", old}},
+        .hard_links = {{"b/two", "a/one"}, {"three", "a/one"}, {"tool", "script"}}};
+    const std::string script = "#!/data/env/bin/x\n";
+    Installed expected = {{"script", script}, {"tool", script}};
+    for (const char* name : {"a/one", "b/two", "three"})
+        expected[name] = content.files.at("a/one");
+    EXPECT_EQ(installed({content}), expected);
+    EXPECT_EQ(linked->files, 4U) << "two files, a record and the history";
+    // They stay when another package has the place of the first name.
+    const Content second = {.files = {{"a/one", "other"}, {"script", "other"}}};
+    expected["a/one"] = expected["script"] = "other";
+    EXPECT_EQ(installed({content, second}), expected);
+    EXPECT_EQ(linked->warnings,
+              std::vector<std::string>{"a-1-0 and b-1-0 both contain 'a/one' and 1 more files. The file of "
+                                       "the second package is kept."});
+}
+
+TEST_F(LinkMade, PrefixesInBinaries) {
+    const std::string old = "/opt/placeholder";
+    const Content content = {.files = {{"lib", "x" + old + "/lib" + std::string(1, '\0') + "y"}},
+                             .placeholders = {{"lib", old}},
+                             .mode = "binary"};
+    const std::string installed_lib =
+        "x/data/env/lib" + std::string(old.size() - 9, '\0') + std::string(1, '\0') + "y";
+    EXPECT_EQ(installed({content}), (Installed{{"lib", installed_lib}}));
+    EXPECT_EQ(installed({content}, "/data/env/deep/in/a/tree")["error"],
+              "/data/env/deep/in/a/tree: the prefix is too long for this package (a-1-0): its binary file "
+              "'lib' has room for 16 bytes, and the prefix has 24\nChoose a prefix of at most 16 bytes.");
+}
+
+TEST_F(LinkMade, FilesBelowALinkOfTheirOwnPackage) {
+    const Content content = {.files = {{"lib/x", "x"}}, .links = {{"lib64", "lib"}}};
+    const TemporaryDirectory directory;
+    const auto file = write_package(directory, "a", content);
+    // bsdtar would not put it there.
+    const auto added =
+        run(shell("cd '" + directory.path().string() +
+                  "' && mkdir -p more/lib64 && echo y > more/lib64/y && "
+                  "python3 - a-1-0.tar.bz2 more/lib64/y <<'END'\n"
+                  "import io, json, sys, tarfile\n"
+                  "old = tarfile.open(sys.argv[1])\n"
+                  "members = [(m, old.extractfile(m).read() if m.isfile() else None) for m in old]\n"
+                  "new = tarfile.open(sys.argv[1], 'w:bz2')\n"
+                  "for m, content in members:\n"
+                  "    if m.name == 'info/paths.json':\n"
+                  "        paths = json.loads(content)\n"
+                  "        paths['paths'].append({'_path': 'lib64/y', 'path_type': 'hardlink'})\n"
+                  "        content = json.dumps(paths).encode()\n"
+                  "        m.size = len(content)\n"
+                  "    new.addfile(m, io.BytesIO(content) if content is not None else None)\n"
+                  "new.add(sys.argv[2], 'lib64/y')\n"
+                  "new.close()\n"
+                  "END"));
+    ASSERT_TRUE(added && added->ok()) << added->output;
+    const auto refused = test::error_of(packed(package_of(file)));
+    EXPECT_EQ(refused.why, "'lib64/y' is below 'lib64', which is not a directory");
 }
 
 TEST(Link, APackageThatIsNoneIsNamed) {

@@ -6,7 +6,9 @@
 #include "image/writer.h"
 #include "util/process.h"
 
+#include <algorithm>
 #include <map>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -90,6 +92,41 @@ TEST_P(LinkedImages, HaveTheFilesOfAllTheirPackages) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Compressors, LinkedImages, testing::Values("zstd:3", "lz4", "none"));
+
+TEST(LinkedImages, HaveOnlyTheBlocksThatTheirFilesNeed) {
+    const TemporaryDirectory work;
+    std::mt19937 random(8);
+    std::map<std::string, std::string> expected;
+    for (int i = 0; i < 20; ++i) {
+        const auto name = "file" + std::to_string(i);
+        std::string content(300'000, '\0');
+        std::ranges::generate(content, [&] { return static_cast<char>(random()); });
+        work.write(fs::path("tree") / name, content);
+        if (i % 4 == 1) expected[name] = content;
+    }
+    good(write_tree(work / "tree", work / "all", {}, 022));
+    const auto from = reader_of(work / "all");
+    std::vector<ListedEntry> entries;
+    std::vector<StoredFile> stored;
+    StoredFile other;
+    for (const auto& entry : good(list_entries(*from))) {
+        const bool wanted = expected.contains(entry.path);
+        (wanted ? stored.emplace_back() : other) = *from->stored_file(entry.reference);
+        if (wanted) entries.push_back(entry);
+    }
+    auto writer = good(Writer::create(work / "some", {}));
+    const auto blocks = good(writer.copy_blocks(*from, stored));
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        good(writer.link_file(entries[i].path, {}, stored[i], blocks));
+    EXPECT_FALSE(writer.link_file("other", {}, other, blocks)) << "its blocks were not copied";
+    good(writer.finish());
+    EXPECT_LT(fs::file_size(work / "some"), fs::file_size(work / "all") / 2);
+    const auto linked = reader_of(work / "some");
+    std::map<std::string, std::string> found;
+    for (const auto& entry : good(list_entries(*linked)))
+        found[entry.path] = good(content_of(*linked, entry, 1U << 20U));
+    EXPECT_TRUE(found == expected);
+}
 
 TEST(LinkedImages, MustHaveTheSameSettings) {
     const TemporaryDirectory work;

@@ -1,0 +1,76 @@
+#include "environments/byte_code_image.h"
+
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "image/listing.h"
+#include "util/in_parallel.h"
+#include "util/log.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace containerize::environments {
+
+namespace {
+
+constexpr std::string_view modules = "site-packages/";
+/// Python takes minutes for larger ones, if it does not refuse them.
+constexpr std::uint64_t largest_module = 64U << 20U;
+/// Modules that are in memory at once.
+constexpr std::size_t modules_at_once = 256;
+
+Result<std::vector<image::ListedEntry>> modules_in(image::Reader& files) {
+    std::vector<image::ListedEntry> found;
+    for (auto& entry : TRY(image::list_entries(files)))
+        if (S_ISREG(entry.inode.mode) && entry.path.starts_with(modules) && entry.path.ends_with(".py") &&
+            entry.inode.size <= largest_module)
+            found.push_back(std::move(entry));
+    return found;
+}
+
+/// Empty if it cannot be compiled.
+Result<std::string> compiled(image::Reader& files, const image::ListedEntry& module,
+                             ByteCodeWorkers& workers) {
+    const auto text = TRY(image::content_of(files, module, largest_module));
+    // Python replaces this path by the real one when it imports the module.
+    auto made = workers.compile(module.path.substr(modules.size()), text);
+    if (!made && interrupted()) return fail(std::move(made.error()));
+    const auto reason = made ? made->reason : to_string(made.error());
+    if (!reason.empty()) log::detail(module.path + ": " + reason);
+    return made ? std::move(made->pyc) : std::string();
+}
+
+/// "site-packages/a/__pycache__/b.cpython-311.pyc" for "site-packages/a/b.py".
+std::string path_of_byte_code(const fs::path& source, const std::string& cache_tag) {
+    return source.parent_path() / "__pycache__" / (source.stem().string() + "." + cache_tag + ".pyc");
+}
+
+} // namespace
+
+Status add_byte_code(image::Reader& files, ByteCodeWorkers& workers, unsigned jobs, image::Writer& writer) {
+    const auto all = TRY(modules_in(files));
+    for (std::size_t first = 0; first < all.size(); first += modules_at_once) {
+        const auto some = std::span(all).subspan(first, std::min(modules_at_once, all.size() - first));
+        std::vector<std::string> byte_code(some.size());
+        const auto compile = [&](std::size_t i) -> Status {
+            byte_code[i] = TRY(compiled(files, some[i], workers));
+            return {};
+        };
+        TRY(in_parallel(jobs, some.size(), compile));
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            if (byte_code[i].empty()) continue;
+            TRY(writer.begin_file(path_of_byte_code(some[i].path, workers.cache_tag()),
+                                  {.mode = 0644, .mtime = some[i].inode.mtime}));
+            TRY(writer.append(std::as_bytes(std::span(byte_code[i]))));
+            TRY(writer.end_file());
+        }
+    }
+    return {};
+}
+
+} // namespace containerize::environments
