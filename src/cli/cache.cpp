@@ -3,6 +3,7 @@
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "core/filesystem.h"
+#include "packages/package_images.h"
 #include "util/progress.h"
 
 #include <memory>
@@ -15,7 +16,6 @@ namespace containerize::cli {
 
 namespace {
 
-using conda::CacheUse;
 using nlohmann::json;
 
 struct CacheArguments {
@@ -30,11 +30,13 @@ Result<fs::path> directory_in_use() {
     return conda::cache_directory(current_environment(), cache);
 }
 
-json as_json(const CacheUse& use) {
+template<class Use>
+json as_json(const Use& use) {
     return {{"files", use.files}, {"bytes", use.bytes}};
 }
 
-void print(const char* title, const CacheUse& use) {
+template<class Use>
+void print(const char* title, const Use& use) {
     fmt::print("{:13} {} in {}\n", title, human_bytes(use.bytes), counted(use.files, "file"));
 }
 
@@ -47,15 +49,18 @@ Result<int> run_directory() {
 Result<int> run_info(const CacheArguments& arguments) {
     auto directory = TRY(directory_in_use());
     auto info = TRY(conda::cache_info(directory));
+    const auto images = packages::images_in(conda::images_in(directory));
     if (arguments.as_json) {
         const json about = {{"directory", directory.string()},
                             {"packages", as_json(info.packages)},
+                            {"images", as_json(images)},
                             {"repodata", as_json(info.repodata)}};
         fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
     }
     fmt::print("{:13} {}\n", "Directory", directory.string());
     print("Packages", info.packages);
+    print("Images", images);
     print("Package lists", info.repodata);
     return 0;
 }
@@ -63,9 +68,11 @@ Result<int> run_info(const CacheArguments& arguments) {
 Result<int> run_clean(const CacheArguments& arguments) {
     auto directory = TRY(directory_in_use());
     constexpr auto day = std::chrono::hours(24);
-    auto removed =
-        TRY(conda::clean_cache(directory, arguments.all ? std::chrono::hours(0) : arguments.days * day));
-    fmt::print("Removed {} from {}\n", human_bytes(removed.packages.bytes + removed.repodata.bytes),
+    const auto unused = arguments.all ? std::chrono::hours(0) : arguments.days * day;
+    auto removed = TRY(conda::clean_cache(directory, unused));
+    const auto images = TRY(packages::remove_images(conda::images_in(directory), unused));
+    fmt::print("Removed {} from {}\n",
+               human_bytes(removed.packages.bytes + images.bytes + removed.repodata.bytes),
                directory.string());
     if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
         fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));

@@ -73,7 +73,8 @@ bool is_whole(int file, std::uint64_t size, const fs::path& path) {
 Status add_trailer(const fs::path& path) {
     const Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     struct stat info {};
-    if (!file || fstat(file.get(), &info) != 0)
+    // Whatever the umask: open_image() refuses what others could change.
+    if (!file || fchmod(file.get(), 0600) != 0 || fstat(file.get(), &info) != 0)
         return fail_errno("cannot finish the package image", path.string());
     const auto size = static_cast<std::uint64_t>(info.st_size);
     const auto digest = TRY(digest_of(file.get(), size, path));

@@ -249,6 +249,53 @@ def test_a_lock_gives_the_same_image(demo, user, work):
     assert (demo.prefix / "share/containerize.lock").read_text() == lock.read_text()
 
 
+def images_of(build):
+    return sorted((build.work / "cache/images").glob("*/*.sqfs"))
+
+
+def test_packages_are_packed_once(build, server, user):
+    spec = build.spec(["python=3.11", "requests", "where", "odd", "linked"], server.url("main"))
+    first = build(spec).stderr
+    assert "Packing packages" in first and "Compiling packages" in first
+    image, images = image_of(build.prefix), images_of(build)
+    # Neither the archives nor the server are needed again.
+    shutil.rmtree(build.work / "cache/packages")
+    for options in (["--offline"], ["--offline", "--jobs", "4"], ["--offline", "--jobs", "1"]):
+        again = build(spec, "--force", *options).stderr
+        assert "Packing packages" not in again and "Compiling packages" not in again
+        assert image_of(build.prefix) == image
+    assert images_of(build) == images
+    info = json.loads(user.run(build.tool, "cache", "info", "--json", env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout)
+    assert info["images"]["files"] == len(images)
+
+
+def test_damaged_images_of_packages_are_made_again(build, server):
+    spec = build.spec(["python=3.11", "requests", "where"], server.url("main"))
+    build(spec)
+    image, images = image_of(build.prefix), images_of(build)
+    content = {path: path.read_bytes() for path in images}
+    for number, (path, good) in enumerate(content.items()):
+        middle = len(good) // 2
+        path.write_bytes([good[:middle], good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1:], b""][number % 3])
+    (images[0].parent / ".new-1-1").write_bytes(b"half of an image")  # of a build that was killed
+    build(spec, "--force")
+    assert image_of(build.prefix) == image
+    assert {path: path.read_bytes() for path in images_of(build)} == content
+
+
+def test_a_build_that_is_killed_leaves_no_image_that_is_used(build, server, user):
+    spec = build.spec(["python=3.11", "numpy", "requests"], server.url("main"))
+    other = build.work / "other"
+    build(spec, prefix=other, env={"CONTAINERIZE_CACHE": str(build.work / "cache2")})
+    for delay in ("0.3", "0.8", "1.5", "3"):
+        user.run("timeout", "--signal=KILL", delay, build.tool, "new", "--force", "--prefix", build.prefix, spec, check=False,
+                 env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    build(spec, "--force")
+    # Records name the prefix, but packages do not.
+    names = {path.name: path.read_bytes() for path in (build.work / "cache2/images").glob("*/*.sqfs")}
+    assert {path.name: path.read_bytes() for path in images_of(build)} == names
+
+
 def test_other_lists_are_taken(build, channels, user):
     plan = build.plan(build.spec(["where", "torchlike=1.13"]))
     urls = "".join(f"{record['url']}#{record['sha256']}\n" for record in plan.values())
