@@ -136,7 +136,8 @@ std::unique_ptr<image::Reader> PackageImages::find(const ImageKey& key) const {
         if (!file) continue;
         if (is_whole(file.get(), size, path)) {
             futimens(file.get(), nullptr); // for remove_images()
-            if (auto reader = image::Reader::open(std::move(file), path, readers_at_once)) return std::move(*reader);
+            if (auto reader = image::Reader::open(std::move(file), path, readers_at_once))
+                return std::move(*reader);
         }
         log::detail("the package image is damaged, and is made again: " + path.string());
         unlink(path.c_str());
