@@ -59,6 +59,7 @@ struct InstallRequest {
     std::filesystem::path report = {};       ///< for pip: the report file to write; may be empty
     bool dependencies = true;                ///< also install dependencies that are not listed
     bool verified = false;                   ///< require a checksum for each requirement
+    bool dry_run = false;                    ///< only decide what to install, and report it
 };
 
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.
@@ -74,6 +75,15 @@ Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target&
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);
+
+/// Returns a pylock.toml (PEP 751) with the files that the index has for the versions in `pins`, as
+/// checksums_by_uv() does.
+Result<std::string> lock_by_uv(const Choice& choice, const Target& target, const std::filesystem::path& pins);
+
+/// Builds the wheel of one requirement, the only one in the file `requirement`, into the empty `directory`
+/// with pip.
+Result<std::filesystem::path> build_by_pip(const Target& target, const std::filesystem::path& requirement,
+                                           const std::filesystem::path& directory, const Detail& detail);
 
 /// The command line for running pip with the target's Python.
 std::vector<std::string> pip_command(const Target& target);

@@ -306,6 +306,32 @@ def test_hashes(user, tool, work):
     assert done.returncode == 1 and "hash" in done.stderr.lower() and not (work / "bad").exists()
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_dry_run_shows_what_would_be_installed(user, tool, work, uv, installer):
+    """The same packages as a build installs, dependencies and sources included; and nothing is left."""
+    spec = user.write(work / "requirements.txt", "--no-binary markupsafe\nsix==1.16.0 ; python_version >= '3'\njinja2\n-c limits.txt\n")
+    user.write(work / "limits.txt", "jinja2==3.1.4\nmarkupsafe==2.1.5\n")
+    environment = uv | {"CONTAINERIZE_CACHE": str(work / "cache")}
+    before = staging_directories(user)
+    plan = user.run(str(tool), "new", "--dry-run", "--json", "--installer", installer, str(spec), env=environment).stdout
+    packages = {one["name"].lower(): one for one in json.loads(plan)}
+    assert {name: (one["version"], one["requested"]) for name, one in packages.items()} == {"six": ("1.16.0", True), "jinja2": ("3.1.4", True), "markupsafe": ("2.1.5", False)}
+    assert packages["six"]["sha256"] == "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
+    assert packages["six"]["url"].endswith("/six-1.16.0-py2.py3-none-any.whl")
+    assert re.fullmatch(r"(?i)markupsafe @ \S+/markupsafe-2\.1\.5\.tar\.gz#sha256=[0-9a-f]{64}", packages["markupsafe"]["build"])
+    shown = user.run(str(tool), "new", "--dry-run", "--installer", installer, str(spec), env=environment).stdout
+    assert re.search(r"^six +1\.16\.0 +six-1\.16\.0-py2\.py3-none-any\.whl$", shown, re.MULTILINE) and "\n3 packages" in shown
+    assert staging_directories(user) == before and sorted(path.name for path in work.iterdir()) == ["limits.txt", "requirements.txt"]
+
+
+def test_a_dry_run_says_why_it_cannot_know(user, tool, work):
+    (work / "project").mkdir()
+    user.write(work / "project/setup.py", "from setuptools import setup\nsetup(name='mine')\n")
+    spec = user.write(work / "requirements.txt", "-e ./project\n")
+    done = user.run(str(tool), "new", "--dry-run", str(spec), cwd=work, check=False)
+    assert done.returncode == 2 and "known only after the installation: './project' is editable" in done.stderr
+
+
 def test_uv(user, tool, work, spec, uv):
     new(user, tool, work / "env", spec, "--installer", "uv", env=uv)
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
