@@ -39,10 +39,10 @@ Result<std::string> compiled(image::Reader& files, const image::ListedEntry& mod
     const auto text = TRY(image::content_of(files, module, largest_module));
     // Python replaces this path by the real one when it imports the module.
     auto made = workers.compile(module.path.substr(modules.size()), text);
-    if (!made && interrupted()) return fail(std::move(made.error()));
-    const auto reason = made ? made->reason : to_string(made.error());
-    if (!reason.empty()) log::detail(module.path + ": " + reason);
-    return made ? std::move(made->pyc) : std::string();
+    // This says nothing about the module, so no image may be kept.
+    if (!made) return fail(std::move(made.error()));
+    if (!made->reason.empty()) log::detail(module.path + ": " + made->reason);
+    return std::move(made->pyc);
 }
 
 /// "site-packages/a/__pycache__/b.cpython-311.pyc" for "site-packages/a/b.py".

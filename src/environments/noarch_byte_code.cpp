@@ -93,10 +93,13 @@ private:
             auto& compiled = of_package_[package];
             if (compiled.byte_code) continue;
             stage.detail(packages_[package].record.distribution());
-            compiled.byte_code =
-                TRY(images_.make(key(package), options_of_images(context_), [&](image::Writer& writer) {
-                    return add_byte_code(*packages_[package].image, *workers, context_.jobs, writer);
-                }));
+            auto made = images_.make(key(package), options_of_images(context_), [&](image::Writer& writer) {
+                return add_byte_code(*packages_[package].image, *workers, context_.jobs, writer);
+            });
+            if (!made && interrupted()) return fail(std::move(made.error()));
+            // Its modules are compiled with everything else then.
+            if (!made) log::detail("byte-code is not kept: " + to_string(made.error()));
+            if (made) compiled.byte_code = std::move(*made);
         }
         stage.finish(counted(count, "package"));
         return {};

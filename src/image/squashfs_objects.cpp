@@ -31,6 +31,8 @@ std::string squashfs_error(int code) {
         return "a position is outside the file";
     case SQFS_ERROR_ARG_INVALID:
         return "libsquashfs rejected an argument";
+    case SQFS_ERROR_INTERNAL:
+        return "libsquashfs could not start its threads: this user may have too many processes";
     default:
         return "libsquashfs failed with code " + std::to_string(code);
     }
@@ -94,6 +96,7 @@ int OutputFile::append_range(int from, std::uint64_t begin, std::uint64_t end) {
         if (const int code = write_bytes(this, size_, buffer.data(), wanted); code != 0) return code;
         begin += wanted;
     }
+    kept_ = size_;
     return 0;
 }
 
@@ -108,6 +111,7 @@ void OutputFile::start_writing() {
 
 int OutputFile::set_size(sqfs_file_t* file, sqfs_u64 size) {
     auto& out = self(file);
+    size = std::max<sqfs_u64>(size, out.kept_);
     if (ftruncate(out.fd_.get(), static_cast<off_t>(size)) != 0) return out.failed();
     out.size_ = size;
     out.started_ = std::min(out.started_, size);

@@ -57,6 +57,9 @@ private:
 
     Fd fd_;
     std::uint64_t size_ = 0;
+    /// The end of what append_range() wrote. libsquashfs does not know of it, and would cut it off together
+    /// with a duplicate that it wrote last.
+    std::uint64_t kept_ = 0;
     std::uint64_t started_ = 0; ///< up to where writing to the disk was started
     int error_number_ = 0;
 };

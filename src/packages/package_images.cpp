@@ -6,15 +6,13 @@
 #include "core/interrupt.h"
 #include "core/open_file.h"
 #include "core/read_write.h"
+#include "core/text.h"
 #include "util/digest.h"
-#include "util/in_parallel.h"
 #include "util/log.h"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include <fcntl.h>
@@ -85,10 +83,12 @@ Status add_trailer(const fs::path& path) {
     return {};
 }
 
-/// A name that no other process uses.
-fs::path unfinished_in(const fs::path& directory) {
-    static std::atomic<unsigned> count = 0;
-    return directory / fmt::format("{}{}-{}", unfinished, getpid(), ++count);
+/// A name that no other process uses: nodes and PID namespaces that share the cache have equal process IDs.
+Result<fs::path> unfinished_in(const fs::path& directory) {
+    std::array<std::uint64_t, 2> random{};
+    if (getentropy(random.data(), sizeof random) != 0)
+        return fail_errno("cannot choose a name for the package image", directory.string());
+    return directory / fmt::format("{}{:016x}{:016x}", unfinished, random[0], random[1]);
 }
 
 /// Of this user only: nobody else decides what is installed.
@@ -105,12 +105,21 @@ Opened open_image(const fs::path& path) {
 }
 
 bool is_image(const fs::path& path) {
-    return path.extension() == suffix && !path.filename().string().starts_with('.');
+    return path.extension() == suffix && is_hex(path.filename().string().substr(0, 64), 64);
+}
+
+bool is_unfinished(const fs::path& path) {
+    return path.filename().string().starts_with(unfinished);
 }
 
 /// Those of this user.
 template<class Visit>
 void each_file(const fs::path& directory, const Visit& visit) {
+    // Where users share the cache, another one may have put a link to somewhere else here.
+    struct stat place {};
+    if (lstat(directory.c_str(), &place) != 0 || !S_ISDIR(place.st_mode) || place.st_uid != geteuid() ||
+        !is_ours_alone(place))
+        return;
     std::error_code ignored;
     for (const auto& entry : entries_in(directory, ignored)) {
         struct stat info {};
@@ -149,10 +158,17 @@ Result<std::unique_ptr<image::Reader>> PackageImages::make(const ImageKey& key, 
                                                            const Fill& fill) const {
     options.compression = key.compression;
     options.block_size = key.block_size;
+    // Several images are made at once. Where few threads are left, each is made by one, with the same bytes.
+    const auto create = [&](const fs::path& path) {
+        auto writer = image::Writer::create(path, options);
+        if (writer || options.jobs == 1 || interrupted()) return writer;
+        options.jobs = 1;
+        return image::Writer::create(path, options);
+    };
     const auto make_in = [&](const fs::path& directory) -> Result<std::unique_ptr<image::Reader>> {
-        const auto path = unfinished_in(directory);
+        const auto path = TRY(unfinished_in(directory));
         const auto made = [&]() -> Status {
-            auto writer = TRY(image::Writer::create(path, options));
+            auto writer = TRY(create(path));
             TRY(fill(writer));
             TRY(writer.finish());
             return add_trailer(path);
@@ -180,7 +196,7 @@ Result<std::unique_ptr<image::Reader>> PackageImages::make(const ImageKey& key, 
 ImagesUse images_in(const fs::path& directory) {
     ImagesUse use;
     each_file(directory, [&](const fs::path& path, const struct stat& info) {
-        if (!is_image(path)) return;
+        if (!is_image(path) && !is_unfinished(path)) return;
         ++use.files;
         use.bytes += static_cast<std::uint64_t>(info.st_size);
     });
@@ -193,7 +209,7 @@ Result<ImagesUse> remove_images(const fs::path& directory, std::chrono::hours un
     const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(unused).count();
     each_file(directory, [&](const fs::path& path, const struct stat& info) {
-        const bool left_over = path.filename().string().starts_with(unfinished);
+        const bool left_over = is_unfinished(path);
         if (!left_over && !is_image(path)) return;
         // A build that runs writes to its files.
         const auto age = now - info.st_mtim.tv_sec;
@@ -207,27 +223,6 @@ Result<ImagesUse> remove_images(const fs::path& directory, std::chrono::hours un
     });
     if (!failed) return fail(std::move(failed.error()));
     return removed;
-}
-
-Result<Verified> verify_images(const fs::path& directory, unsigned jobs) {
-    std::vector<fs::path> paths;
-    each_file(directory, [&](const fs::path& path, const struct stat&) {
-        if (is_image(path)) paths.push_back(path);
-    });
-    Verified verified;
-    std::mutex mutex;
-    TRY(in_parallel(jobs, paths.size(), [&](std::size_t i) -> Status {
-        auto [file, size] = open_image(paths[i]);
-        const bool good = file && is_whole(file.get(), size, paths[i]);
-        if (!good) unlink(paths[i].c_str());
-        const std::lock_guard lock(mutex);
-        if (!good) verified.damaged.push_back(paths[i]);
-        verified.good.files += good ? 1 : 0;
-        verified.good.bytes += good ? size : 0;
-        return {};
-    }));
-    std::ranges::sort(verified.damaged);
-    return verified;
 }
 
 } // namespace containerize::packages

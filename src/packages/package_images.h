@@ -52,16 +52,10 @@ struct ImagesUse {
     std::uint64_t files = 0, bytes = 0;
 };
 
-/// What `directory` holds.
+/// What `directory` holds, with what interrupted builds left.
 ImagesUse images_in(const std::filesystem::path& directory);
 /// Removes images that were not used for `unused`, and what interrupted builds left. Returns what was
 /// removed.
 Result<ImagesUse> remove_images(const std::filesystem::path& directory, std::chrono::hours unused);
-/// Removes the images whose digest is wrong. Returns all that remain, and the paths that were removed.
-struct Verified {
-    ImagesUse good;
-    std::vector<std::filesystem::path> damaged;
-};
-Result<Verified> verify_images(const std::filesystem::path& directory, unsigned jobs);
 
 } // namespace containerize::packages

@@ -133,6 +133,37 @@ TEST(LinkedImages, HaveOnlyTheBlocksThatTheirFilesNeed) {
     EXPECT_TRUE(found == expected);
 }
 
+TEST(LinkedImages, AreKeptWhenADuplicateIsWrittenAfterThem) {
+    const TemporaryDirectory work;
+    auto random = numbers(9);
+    const auto noise = [&random] {
+        std::string content(300'000, '\0');
+        std::ranges::generate(content, [&random] { return static_cast<char>(random()); });
+        return content;
+    };
+    const auto linked = noise(), twice = noise();
+    work.write(fs::path("tree") / "linked", linked);
+    good(write_tree(work / "tree", work / "package", {}, 022));
+    auto from = reader_of(work / "package");
+    auto writer = good(Writer::create(work / "image", {}));
+    const auto add = [&](const std::string& name) {
+        good(writer.begin_file(name, {}));
+        good(writer.append(std::as_bytes(std::span(twice))));
+        good(writer.end_file());
+    };
+    add("first");
+    link_all(writer, *from, "package");
+    add("second");
+    good(writer.finish());
+    const auto image = reader_of(work / "image");
+    std::map<std::string, std::string> found;
+    for (const auto& entry : good(list_entries(*image)))
+        if (S_ISREG(entry.inode.mode)) found[entry.path] = good(content_of(*image, entry, 1U << 20U));
+    EXPECT_TRUE((found == std::map<std::string, std::string>{
+                              {"first", twice}, {"package/linked", linked}, {"second", twice}}));
+    EXPECT_LT(fs::file_size(work / "image"), 700'000U) << "duplicates are still stored once";
+}
+
 TEST(LinkedImages, MustHaveTheSameSettings) {
     const TemporaryDirectory work;
     fs::create_directory(work / "tree");
