@@ -11,6 +11,7 @@
 #include "core/url.h"
 #include "util/digest.h"
 #include "util/file_lock.h"
+#include "util/in_parallel.h"
 #include "util/log.h"
 #include "util/progress.h"
 
@@ -21,7 +22,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -203,22 +203,14 @@ private:
         // Show a stage only if it takes more than about a second.
         std::optional<Stage> stage;
         if (bytes > 500'000'000) stage.emplace("Verifying cached packages");
-        std::atomic<std::size_t> next{0};
         std::atomic<std::uint64_t> done{0};
-        const auto work = [&] {
-            for (auto at = next++; at < items_.size() && !interrupted(); at = next++) {
-                look_for(items_[at]);
-                done += items_[at].record->size;
-                if (stage) stage->advance(std::min(done.load(), bytes), bytes);
-            }
-        };
-        {
-            std::vector<std::jthread> workers;
-            const auto count = std::min<std::size_t>(default_jobs(available_resources()), items_.size());
-            for (std::size_t started = 1; started < count; ++started)
-                workers.emplace_back(work);
-            work();
-        }
+        TRY(in_parallel(default_jobs(available_resources()), items_.size(), [&](std::size_t at) -> Status {
+            if (interrupted()) return fail_interrupted();
+            look_for(items_[at]);
+            done += items_[at].record->size;
+            if (stage) stage->advance(std::min(done.load(), bytes), bytes);
+            return {};
+        }));
         if (interrupted()) return fail_interrupted();
         if (stage) stage->finish();
         for (auto& item : items_)
