@@ -138,6 +138,9 @@ Error explain_code(CURLcode code, const Attempt& attempt) {
     const auto& advice = attempt.settings->advice;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
+        // libcurl says this also of a proxy's name if the resolver fails at once. Behind an HTTP proxy, it
+        // resolves no other name.
+        if (attempt.proxy.starts_with("http")) return explain_code(CURLE_COULDNT_RESOLVE_PROXY, attempt);
         return failure(attempt, fmt::format("the name {} cannot be resolved", attempt.host),
                        network_advice(attempt));
     case CURLE_COULDNT_RESOLVE_PROXY:
