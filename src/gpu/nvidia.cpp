@@ -192,7 +192,9 @@ constexpr std::array<const char*, 12> graphics_files = {
     "/usr/share/egl/egl_external_platform.d/20_nvidia_xcb.json",
     "/usr/share/egl/egl_external_platform.d/20_nvidia_xlib.json",
     "/usr/share/nvidia/nvoptix.bin"};
-constexpr std::array<const char*, 4> program_directories = {"/usr/bin", "/usr/sbin", "/bin", "/opt/bin"};
+// The last one is where virtual machines of cloud providers mount the driver.
+constexpr std::array<const char*, 5> program_directories = {"/usr/bin", "/usr/sbin", "/bin", "/opt/bin",
+                                                            "/usr/local/nvidia/bin"};
 
 std::string_view stem_of(std::string_view file) {
     return file.substr(0, file.find(".so"));

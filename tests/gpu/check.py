@@ -5,7 +5,7 @@ Usage: tests/gpu/check.py SOFTWARE [--build DIRECTORY] [--place DIRECTORY] [--ru
 
 SOFTWARE is a directory with bin/python and torch. It becomes two installations, one for the host's root and one on a minimal base
 (`containerize base bootstrap`), which gets its drivers from the host. In each of them, and without containerize, nvidia-smi, a
-matrix product that is compared with the CPU's, and two epochs of training by torchrun are run; then `import torch` and a training
+matrix product that is compared with the CPU's, and two epochs of training by torchrun (one rank for each GPU) are run; then `import torch` and a training
 are timed. It needs no network and no privileges. On a node without a GPU everything runs on the CPU, and the output says so.
 """
 
@@ -51,7 +51,12 @@ def make_ways(tool: Path, software: Path, place: Path) -> dict[str, Path]:
     return ways
 
 
-def check(name: str, python: Path, place: Path) -> str:
+def ranks_of(python: Path) -> int:
+    """How many ranks train. NCCL refuses two ranks on one GPU."""
+    return int(run(python, "-c", "import torch; print(torch.cuda.device_count())")) or 2
+
+
+def check(name: str, python: Path, ranks: int, place: Path) -> str:
     """Runs the checks and returns the losses of the training."""
     debug = python.parent / "_debug_exec"
     program = [str(debug)] if debug.exists() else []
@@ -59,9 +64,9 @@ def check(name: str, python: Path, place: Path) -> str:
         print(f"{name}: {run(*program, 'nvidia-smi', '-L').strip()}")
     print(f"{name}: torch {run(python, '-c', PRODUCT).strip()}")
     with tempfile.TemporaryDirectory(dir=place) as work:
-        told = run(python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", EXAMPLES / "multi_gpu.py", "2", "2", cwd=work)
+        told = run(python, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}", EXAMPLES / "multi_gpu.py", "2", "2", cwd=work)
     losses = sorted(line.split("Final loss ")[1] for line in told.splitlines() if "Final loss" in line)
-    assert len(losses) == 2, told
+    assert len(losses) == ranks, told
     return " and ".join(losses)
 
 
@@ -82,7 +87,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="containerize-gpu-", dir=options.place) as directory:
         place = Path(directory)
         ways = make_ways(options.build / "bin/containerize", options.software, place)
-        losses = {name: check(name, python, place) for name, python in ways.items()}
+        ranks = ranks_of(ways["bare"])
+        losses = {name: check(name, python, ranks, place) for name, python in ways.items()}
         print(f"Losses: {losses}")
         assert len(set(losses.values())) == 1, "they differ"
         print("| | import torch, s | training, s |\n|---|---|---|")

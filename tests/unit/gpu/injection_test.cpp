@@ -172,6 +172,14 @@ TEST_F(Injecting, NvidiaComputesByDefault) {
     }
 }
 
+TEST_F(Injecting, ADriverThatIsMountedInADirectoryOfItsOwn) {
+    make_nvidia_host(host);
+    fs::create_directories(host / "usr/local/nvidia/bin");
+    fs::rename(host / "usr/bin/nvidia-smi", host / "usr/local/nvidia/bin/nvidia-smi");
+    EXPECT_EQ(others(inject({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}})),
+              Texts{"/.containerize/gpu/bin/nvidia-smi"});
+}
+
 TEST_F(Injecting, TheSameWithoutACacheOfLibraries) {
     make_nvidia_host(host);
     const auto without = libraries(inject());
