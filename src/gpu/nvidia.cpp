@@ -304,11 +304,16 @@ private:
                            driver_ + ") must be on this node.");
     }
 
+    /// The first one that is no script, which would need files of the host.
     void add_first(std::string_view program) {
+        std::string script;
         for (const char* directory : program_directories) {
             const auto path = std::string(directory) + "/" + std::string(program);
-            if (injector_.host().exists(path)) return injector_.add_program(path);
+            const auto real = injector_.host().resolve(path);
+            if (real && injector_.is_for_image(*real)) return injector_.add_program(path);
+            if (real && script.empty()) script = path;
         }
+        if (!script.empty()) injector_.add_program(script); // notes why it cannot be used
     }
 
     void add_sockets() {

@@ -176,8 +176,10 @@ TEST_F(Injecting, ADriverThatIsMountedInADirectoryOfItsOwn) {
     make_nvidia_host(host);
     fs::create_directories(host / "usr/local/nvidia/bin");
     fs::rename(host / "usr/bin/nvidia-smi", host / "usr/local/nvidia/bin/nvidia-smi");
-    EXPECT_EQ(others(inject({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}})),
-              Texts{"/.containerize/gpu/bin/nvidia-smi"});
+    const auto utility = [&] { return others(inject({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}})); };
+    EXPECT_EQ(utility(), Texts{"/.containerize/gpu/bin/nvidia-smi"});
+    host.write("usr/bin/nvidia-smi", "#!/bin/sh\nexec /usr/local/nvidia/bin/nvidia-smi\n");
+    EXPECT_EQ(utility(), Texts{"/.containerize/gpu/bin/nvidia-smi"});
 }
 
 TEST_F(Injecting, TheSameWithoutACacheOfLibraries) {
