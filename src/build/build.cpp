@@ -7,6 +7,7 @@
 #include "conda/cache_directory.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/staging.h"
 #include "environments/conda_plan.h"
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
@@ -63,19 +64,17 @@ build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(e
 
 std::string advice_for_pip(const inputs::BuildOptions& options) {
     const auto& subdir = options.conda.subdir;
-    if (subdir == conda::this_subdir()) return "For pip, use `pip install --dry-run -r FILE`.";
+    if (subdir == conda::this_subdir()) return "Use `pip install --dry-run -r FILE`.";
     return "For pip, use `pip install --dry-run -r FILE` on a " + subdir +
            " machine, or `uv pip compile --python-platform NAME FILE` here.";
 }
 
-/// The inputs of `command`, which decides what to install but installs nothing.
-Result<inputs::Inputs> inputs_for_plan(const inputs::BuildOptions& options, const std::string& command) {
+/// The inputs of a command that decides what to install but installs nothing.
+Result<inputs::Inputs> inputs_for_plan(const inputs::BuildOptions& options) {
     inputs::Inputs inputs;
     inputs.settings = options.settings;
     TRY(inputs::read_spec(options, inputs));
-    if (inputs.requirements)
-        return fail_input(command + " is for conda environments", {}, inputs.spec.string(),
-                          advice_for_pip(options));
+    if (inputs.requirements) return inputs;
     // A base only tells the version of its C library, which is assumed for another platform.
     if (options.conda.subdir == conda::this_subdir()) TRY(add_base(options, inputs));
     return inputs;
@@ -86,6 +85,37 @@ std::size_t pip_lines(const inputs::Inputs& inputs) {
     for (const auto& more : inputs.more_requirements)
         lines += more.read.lines.size();
     return lines;
+}
+
+Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    auto plan = TRY(environments::plan_conda(options, inputs));
+    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines(inputs)};
+}
+
+/// In an environment that is removed again, because pip asks the environment's own Python.
+Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read) {
+    if (given.conda.subdir != conda::this_subdir())
+        return fail_input("--dry-run for another platform is for conda environments", {}, read.spec.string(),
+                          advice_for_pip(given));
+    const auto place = TRY(Staging::create(given.staging_parent));
+    auto options = given;
+    options.prefix = (place.path() / "env").string();
+    options.staging_parent = place.path().parent_path();
+    auto inputs = TRY(inputs::check_inputs(options));
+    TRY(add_base(options, inputs));
+    if (!inputs.requirements) return dry_run_of_conda(options, inputs); // Python comes from conda
+    pip::Resolution resolution;
+    const auto planned =
+        with_build_context(options, inputs, [&](const Workplace& workplace) -> Result<BuildSummary> {
+            auto plan = environments::plan_pip(workplace.context);
+            if (plan) resolution = std::move(*plan);
+            return plan ? Result<BuildSummary>() : fail(std::move(plan.error()));
+        });
+    if (!planned) return fail(Error(planned.error()));
+    if (!resolution.obstacle.empty())
+        return fail_input("what would be installed is known only after the installation", resolution.obstacle,
+                          inputs.spec.string(), advice_for_pip(options));
+    return DryRun{.of_pip = std::move(resolution.packages)};
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.
@@ -108,13 +138,16 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
 } // namespace
 
 Result<DryRun> dry_run(const inputs::BuildOptions& options) {
-    const auto inputs = TRY(inputs_for_plan(options, "--dry-run"));
-    auto plan = TRY(environments::plan_conda(options, inputs));
-    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines(inputs)};
+    const auto inputs = TRY(inputs_for_plan(options));
+    if (inputs.requirements) return dry_run_of_pip(options, inputs);
+    return dry_run_of_conda(options, inputs);
 }
 
 Result<std::string> lock(const inputs::BuildOptions& options) {
-    const auto inputs = TRY(inputs_for_plan(options, "`containerize lock`"));
+    const auto inputs = TRY(inputs_for_plan(options));
+    if (inputs.requirements)
+        return fail_input("`containerize lock` is for conda environments", {}, inputs.spec.string(),
+                          advice_for_pip(options));
     if (inputs.locked)
         return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
                           "Give it to `containerize new` as it is.");

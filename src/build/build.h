@@ -4,6 +4,7 @@
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "inputs/build_options.h"
+#include "pip/resolution.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,10 +25,11 @@ struct BuildSummary {
 
 /// The packages that a build would install.
 struct DryRun {
-    std::vector<conda::PackageRecord> packages; ///< conda packages, in link order
-    std::size_t pip_lines = 0;                  ///< number of pip requirements, which are not solved
+    std::vector<conda::PackageRecord> packages = {}; ///< conda packages, in link order
+    std::size_t pip_lines = 0;                       ///< number of pip requirements, which are not solved
+    std::vector<pip::ResolvedPackage> of_pip = {};   ///< those of a requirements file, solved
 };
-/// Fails with an input error unless the input is a conda environment.
+/// For a requirements file, pip or uv decides in a temporary environment.
 Result<DryRun> dry_run(const inputs::BuildOptions& options);
 
 /// The lock file with the packages that a build for options.conda.subdir would install. Fails with an input

@@ -7,6 +7,7 @@
 #include "util/progress.h"
 
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -30,13 +31,11 @@ Result<fs::path> directory_in_use() {
     return conda::cache_directory(current_environment(), cache);
 }
 
-template<class Use>
-json as_json(const Use& use) {
+json as_json(const auto& use) {
     return {{"files", use.files}, {"bytes", use.bytes}};
 }
 
-template<class Use>
-void print(const char* title, const Use& use) {
+void print(const char* title, const auto& use) {
     fmt::print("{:13} {} in {}\n", title, human_bytes(use.bytes), counted(use.files, "file"));
 }
 
@@ -72,23 +71,37 @@ Result<int> run_clean(const CacheArguments& arguments) {
     auto removed = TRY(conda::clean_cache(directory, unused));
     const auto images = TRY(packages::remove_images(conda::images_in(directory), unused));
     fmt::print("Removed {} from {}\n",
-               human_bytes(removed.packages.bytes + images.bytes + removed.repodata.bytes),
+               human_bytes(removed.packages.bytes + removed.repodata.bytes + images.bytes),
                directory.string());
     if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
         fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));
     return 0;
 }
 
+Result<int> run_verify() {
+    auto directory = TRY(directory_in_use());
+    const auto verified =
+        TRY(packages::verify_images(conda::images_in(directory), std::thread::hardware_concurrency()));
+    for (const auto& damaged : verified.damaged)
+        fmt::print("Removed, because it is damaged: {}\n", damaged.string());
+    fmt::print("{} in {} as they were made\n", human_bytes(verified.good.bytes),
+               counted(verified.good.files, "image"));
+    return verified.damaged.empty() ? 0 : 1;
+}
+
 } // namespace
 
 void add_cache(CLI::App& app, Call& call) {
-    auto* command = app.add_subcommand("cache", "Manage downloaded packages and package lists");
+    auto* command = app.add_subcommand("cache", "Manage downloaded and packed packages, and package lists");
     command->require_subcommand(1);
     const auto arguments = std::make_shared<CacheArguments>();
     on(*command->add_subcommand("dir", "Print the directory of the cache"), call, run_directory);
     auto* info = command->add_subcommand("info", "Show the size of the cache");
     info->add_flag("--json", arguments->as_json, json_description);
     on(*info, call, [arguments] { return run_info(*arguments); });
+    on(*command->add_subcommand("verify",
+                                "Compare package images with their digests, and remove damaged ones"),
+       call, run_verify);
     auto* clean = command->add_subcommand("clean", "Remove files that were not used for some time");
     clean->add_option("--unused-for", arguments->days, "Number of days without use")
         ->type_name("DAYS")

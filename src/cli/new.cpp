@@ -34,6 +34,21 @@ Sites and users can set defaults in configuration files: `containerize config sh
 Everything is built on node-local storage; only finished files are written to the prefix.
 If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
+/// The name of a wheel, or the line from which a wheel is built.
+std::string file_to_install(const pip::ResolvedPackage& package) {
+    return package.url.empty() ? package.requirement : pip::file_name_in(package.url);
+}
+
+nlohmann::json to_json(const pip::ResolvedPackage& package) {
+    nlohmann::json object = {
+        {"name", package.name}, {"version", package.version}, {"requested", package.requested}};
+    for (const auto& [key, value] : {std::pair("url", package.url), std::pair("sha256", package.sha256),
+                                     std::pair("build", package.requirement)})
+        if (!value.empty()) object[key] = value;
+    if (package.size > 0) object["size"] = package.size;
+    return object;
+}
+
 // Shows what would be installed. Needs no prefix.
 Result<int> show_plan(const NewArguments& arguments, const std::string& command_line) {
     auto options = TRY(options_from(arguments, command_line));
@@ -42,6 +57,8 @@ Result<int> show_plan(const NewArguments& arguments, const std::string& command_
         nlohmann::json packages = nlohmann::json::array();
         for (const auto& record : plan.packages)
             packages.push_back(conda::to_json(record));
+        for (const auto& one : plan.of_pip)
+            packages.push_back(to_json(one));
         fmt::print("{}\n", packages.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
         return 0;
     }
@@ -51,7 +68,14 @@ Result<int> show_plan(const NewArguments& arguments, const std::string& command_
                    printable_line(record.build), printable_line(record.channel));
         bytes += record.size;
     }
-    fmt::print("{} packages, {}\n", plan.packages.size(), human_bytes(bytes));
+    for (const auto& one : plan.of_pip) {
+        fmt::print("{:<30} {:<15} {}\n", printable_line(one.name), printable_line(one.version),
+                   printable_line(file_to_install(one)));
+        bytes += one.size;
+    }
+    // pip does not tell the sizes.
+    fmt::print("{}{}\n", counted(plan.packages.size() + plan.of_pip.size(), "package"),
+               bytes == 0 ? "" : ", " + human_bytes(bytes));
     if (plan.pip_lines != 0)
         fmt::print("The packages that pip installs ({} {}) are not solved here.\n", plan.pip_lines,
                    plan.pip_lines == 1 ? "line" : "lines");

@@ -1,7 +1,7 @@
 #include "conda/archive.h"
 
+#include "core/filesystem.h"
 #include "core/read_write.h"
-#include "core/text.h"
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,11 @@ namespace containerize::conda {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t piece_size = 1U << 20U;
 /// Limit for all needed files of "info/": more than the largest paths.json of any channel, but harmless.
 constexpr std::size_t largest_info = 128U << 20U;
 /// More than any package contains, so a larger size in a header indicates a decompression bomb.
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 30U;
-constexpr std::size_t longest_path = 4000;
 
 using Archive = std::unique_ptr<archive, int (*)(archive*)>;
 
@@ -81,19 +78,6 @@ struct Member {
         return got < 0 ? -1 : got;
     }
 };
-
-/// Returns the path without "." and repeated '/'; empty if it is invalid or leads out of the package.
-std::string clean_path(std::string_view path) {
-    if (path.empty() || path.front() == '/' || path.size() > longest_path || path.find('\0') != path.npos)
-        return {};
-    std::string clean;
-    for (const auto part : split(path, '/')) {
-        if (part.empty() || part == ".") continue;
-        if (part == ".." || part.size() > 255) return {};
-        clean += (clean.empty() ? "" : "/") + std::string(part);
-    }
-    return clean;
-}
 
 class TarReader {
 public:

@@ -34,6 +34,10 @@ fs::path packages_in(const fs::path& cache) {
     return cache / "packages";
 }
 
+fs::path wheels_in(const fs::path& cache) {
+    return cache / "wheels";
+}
+
 fs::path repodata_in(const fs::path& cache) {
     return cache / "repodata" / std::to_string(geteuid());
 }
@@ -42,8 +46,8 @@ fs::path images_in(const fs::path& cache) {
     return cache / "images" / std::to_string(geteuid());
 }
 
-Status make_packages(const fs::path& cache) {
-    return usable(packages_in(cache), make_shared_directory(packages_in(cache)));
+Status make_shared(const fs::path& directory) {
+    return usable(directory, make_shared_directory(directory));
 }
 
 Status make_repodata(const fs::path& cache) {

@@ -18,14 +18,17 @@ Result<std::filesystem::path> cache_directory(const Environment& environment, co
 
 /// The directory of package archives, which all users of the cache share.
 std::filesystem::path packages_in(const std::filesystem::path& cache);
+/// The same for Python wheels.
+std::filesystem::path wheels_in(const std::filesystem::path& cache);
 /// The directory of this user's repodata.
 std::filesystem::path repodata_in(const std::filesystem::path& cache);
 
 /// The directory of this user's package images (packages/package_images.h).
 std::filesystem::path images_in(const std::filesystem::path& cache);
 
-/// Creates packages_in(): whoever can write to the cache can write there, but only change their own files.
-Status make_packages(const std::filesystem::path& cache);
+/// Creates packages_in() or wheels_in(): whoever can write to the cache can write there, but only change
+/// their own files.
+Status make_shared(const std::filesystem::path& directory);
 /// Creates repodata_in(), which other users cannot access.
 Status make_repodata(const std::filesystem::path& cache);
 /// Creates images_in(), which other users cannot access.

@@ -165,10 +165,11 @@ std::vector<fs::path> candidates(const Item& item, const std::vector<Channel>& c
 class PackageFetcher {
 public:
     PackageFetcher(const std::vector<Channel>& channels, const Config& config, const PackageOptions& options)
-        : channels_(channels), config_(config), options_(options), directory_(packages_in(options.cache)) {}
+        : channels_(channels), config_(config), options_(options),
+          directory_(options.wheels ? wheels_in(options.cache) : packages_in(options.cache)) {}
 
     Result<std::vector<OpenFile>> run(const std::vector<PackageRecord>& records) {
-        TRY(make_packages(options_.cache));
+        TRY(make_shared(directory_));
         TRY(allow_open_files(records.size() + largest_batch + of_anything_else));
         TRY(collect(records));
         TRY(look_for_all());
@@ -389,7 +390,7 @@ bool is_package_file(std::string_view name) {
         const auto end = name.rfind(".part");
         if (end == std::string_view::npos) return false;
         name = name.substr(1, end - 1);
-    } else if (!name.ends_with(".conda") && !name.ends_with(".tar.bz2")) {
+    } else if (!name.ends_with(".conda") && !name.ends_with(".tar.bz2") && !name.ends_with(".whl")) {
         return false;
     }
     if (is_cache_name(name)) return true;
@@ -462,6 +463,7 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
 
 Result<CacheInfo> cache_info(const fs::path& cache) {
     auto packages = TRY(use_of(packages_in(cache), is_package_file));
+    packages += TRY(use_of(wheels_in(cache), is_package_file));
     auto repodata = TRY(use_of(repodata_in(cache), is_repodata_file));
     return CacheInfo{.packages = packages, .repodata = repodata};
 }
@@ -472,6 +474,7 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
             ? std::numeric_limits<std::int64_t>::max()
             : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
     auto packages = TRY(clean(packages_in(cache), is_package_file, oldest));
+    packages += TRY(clean(wheels_in(cache), is_package_file, oldest));
     auto repodata = TRY(clean(repodata_in(cache), is_repodata_file, oldest));
     return CacheInfo{.packages = packages, .repodata = repodata};
 }

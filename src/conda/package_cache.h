@@ -18,6 +18,7 @@ namespace containerize::conda {
 
 struct PackageOptions {
     std::filesystem::path cache;   ///< from cache_directory()
+    bool wheels = false;           ///< the packages are Python wheels
     bool offline = false;          ///< use only the caches, never the network
     bool allow_unverified = false; ///< accept records without a digest, otherwise an error
     mode_t umask_bits = 022;
@@ -33,9 +34,17 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
 struct CacheUse {
     std::uint64_t files = 0, bytes = 0;
     std::uint64_t foreign = 0; ///< further files, which are not the cache's
+
+    CacheUse& operator+=(const CacheUse& more) {
+        files += more.files;
+        bytes += more.bytes;
+        foreign += more.foreign;
+        return *this;
+    }
 };
 struct CacheInfo {
-    CacheUse packages, repodata;
+    CacheUse packages; ///< of conda, and wheels
+    CacheUse repodata;
 };
 
 Result<CacheInfo> cache_info(const std::filesystem::path& cache);

@@ -126,7 +126,7 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .otherwise = "~/.cache/containerize",
          .variable = "CONTAINERIZE_CACHE",
          .description =
-             "Directory for downloaded packages and package lists. It is created if it is missing"},
+             "Directory for packages, downloaded and packed, and package lists. It is created if it is missing"},
         {.key = Key::staging,
          .name = "staging",
          .kind = Kind::directory,
@@ -223,8 +223,10 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .check = check_by<pip::parse_installer>,
          .standard = "auto",
          .option = "--installer",
-         .choices = "auto,pip,uv",
-         .description = "What installs pip packages. `auto` is uv if it is on `PATH`, else pip"},
+         .choices = "auto,pip,uv,pip-tree",
+         .description = "What installs pip packages. `auto` is uv if it is on `PATH`, else pip. With "
+                        "`pip-tree`, pip installs "
+                        "into a directory, and no package images are used"},
         {.key = Key::wrapper_paths,
          .name = "wrapper_paths",
          .kind = Kind::list,

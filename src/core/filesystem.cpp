@@ -3,6 +3,7 @@
 #include "core/open_file.h"
 #include "core/ownership.h"
 #include "core/read_write.h"
+#include "core/text.h"
 
 #include <algorithm>
 #include <atomic>
@@ -114,6 +115,18 @@ bool is_below(const fs::path& path, const fs::path& directory) {
 bool stays_below(const fs::path& path) {
     const bool climbs = std::ranges::find(path, fs::path("..")) != path.end();
     return !path.empty() && path.is_relative() && !climbs && path.native().find('\0') == std::string::npos;
+}
+
+std::string clean_path(std::string_view path) {
+    if (path.empty() || path.front() == '/' || path.size() > longest_path || path.find('\0') != path.npos)
+        return {};
+    std::string clean;
+    for (const auto part : split(path, '/')) {
+        if (part.empty() || part == ".") continue;
+        if (part == ".." || part.size() > 255) return {};
+        clean += (clean.empty() ? "" : "/") + std::string(part);
+    }
+    return clean;
 }
 
 Result<fs::path> resolve(const fs::path& path) {

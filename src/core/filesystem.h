@@ -94,6 +94,12 @@ bool is_below(const fs::path& path, const fs::path& directory);
 /// Whether `path` is relative, not empty, and has no "..", by the names alone.
 bool stays_below(const fs::path& path);
 
+/// The longest path that a package may contain.
+inline constexpr std::size_t longest_path = 4000;
+/// The path of a file in a package, without "." and repeated '/'; empty if it is invalid or leads out of the
+/// package.
+std::string clean_path(std::string_view path);
+
 /// Whether no program can be started from a file at `path`, or at its nearest existing directory, because the
 /// filesystem is mounted noexec.
 bool is_noexec(const fs::path& path);

@@ -45,12 +45,11 @@ Result<std::string> compiled(image::Reader& files, const image::ListedEntry& mod
     return std::move(made->pyc);
 }
 
-/// "site-packages/a/__pycache__/b.cpython-311.pyc" for "site-packages/a/b.py".
-std::string path_of_byte_code(const fs::path& source, const std::string& cache_tag) {
-    return source.parent_path() / "__pycache__" / (source.stem().string() + "." + cache_tag + ".pyc");
-}
-
 } // namespace
+
+std::string path_of_byte_code(const fs::path& module, const std::string& cache_tag) {
+    return module.parent_path() / "__pycache__" / (module.stem().string() + "." + cache_tag + ".pyc");
+}
 
 Status add_byte_code(image::Reader& files, ByteCodeWorkers& workers, unsigned jobs, image::Writer& writer) {
     const auto all = TRY(modules_in(files));

@@ -9,6 +9,7 @@
 #include "inputs/inputs.h"
 #include "launch/environment.h"
 #include "manifest/manifest.h"
+#include "pip/resolution.h"
 #include "util/process.h"
 #include "util/progress.h"
 
@@ -94,6 +95,8 @@ public:
 };
 
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context);
+/// What such a build would install.
+Result<pip::Resolution> plan_pip(BuildContext& context);
 
 /// For conda packages, solved or from a lock, and the `pip:` section.
 std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context);

@@ -8,7 +8,6 @@
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
 #include "pip/distributions.h"
-#include "pip/git_logins.h"
 #include "pip/pip_configuration.h"
 #include "util/log.h"
 #include "util/process.h"
@@ -138,7 +137,8 @@ Result<std::string> Installers::version_of_pip() {
     auto version = ask();
     if (version && !version->ok()) {
         auto place = place_pip();
-        const bool needed = !uv() || context_.options.installer == pip::Installer::pip;
+        const auto wanted = context_.options.installer;
+        const bool needed = !uv() || wanted == pip::Installer::pip || wanted == pip::Installer::pip_tree;
         if (!place && (needed || interrupted())) return fail(std::move(place.error()));
         if (!place) return std::string();
         target_.pip = std::move(*place);
@@ -190,6 +190,13 @@ bool Installers::git_takes_settings() const {
     return std::pair(major, minor) >= std::pair(2, 31);
 }
 
+/// Empty if git cannot be given them.
+std::vector<pip::GitLogin> Installers::git_logins(const spec::Requirements& requirements) const {
+    auto logins = pip::git_logins_in(requirements);
+    if (!logins.empty() && !git_takes_settings()) logins.clear();
+    return logins;
+}
+
 Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall& requirements) {
     pip::InstallRequest request{.target = target_,
                                 .requirements = requirements.file,
@@ -198,8 +205,7 @@ Result<pip::InstallRequest> Installers::request_for(const RequirementsToInstall&
                                 .report = writes_report_ ? report_file() : fs::path(),
                                 .dependencies = requirements.dependencies,
                                 .verified = requirements.verified};
-    auto of_git = pip::git_logins_in(requirements.read);
-    if (!of_git.empty() && !git_takes_settings()) of_git.clear();
+    const auto of_git = git_logins(requirements.read);
     const auto of_indexes = index_logins(requirements.read);
     if (of_git.empty() && of_indexes.empty()) return request;
     auto copy =
@@ -256,34 +262,49 @@ fs::path Installers::netrc_file() const {
     return context_.staging / "netrc";
 }
 
-Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+Status Installers::begin(const spec::Requirements& requirements) {
     // Now, since their variables have been expanded.
-    for (const auto& line : requirements.read.lines) {
+    for (const auto& line : requirements.lines) {
         remember_secrets_in(line.text);
         for (const auto& [name, value] : line.variables)
             remember_variable(name, value);
     }
-    TRY(choose(requirements.read));
-    note_editable(requirements.read);
+    return choose(requirements);
+}
+
+void Installers::announce(const spec::Requirements& requirements) const {
+    note_editable(requirements);
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
+}
+
+/// Runs pip or uv, and explains its failure.
+Status Installers::run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
+                       const pip::Detail& detail) const {
     std::error_code ignored;
     fs::remove(report_file(), ignored);
-    const auto request = TRY(request_for(requirements));
-    std::vector<pip::NamedVersion> told;
-    auto installed = pip::install(choice_, request, [&](std::string_view line) {
-        stage.detail(line);
-        if (auto one = pip::installed_by_uv(line)) told.push_back(std::move(*one));
-    });
+    auto done = pip::install(choice_, request, detail);
     fs::remove(netrc_file(), ignored);
-    if (!installed) installed.error().where = requirements.file.string();
-    if (!installed && !requirements.constraints.empty() && !interrupted()) {
-        auto& hint = installed.error().hint;
+    if (done) return {};
+    done.error().where = requirements.file.string();
+    if (!requirements.constraints.empty() && !interrupted()) {
+        auto& hint = done.error().hint;
         hint += (hint.empty() ? "" : "\n") +
                 std::string("pip does not change packages from conda. If one of them is in the way, request "
                             "another version from conda, or give --no-constraints.");
     }
-    if (!installed) return installed;
+    return done;
+}
+
+Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
+    TRY(begin(requirements.read));
+    announce(requirements.read);
+    const auto request = TRY(request_for(requirements));
+    std::vector<pip::NamedVersion> told;
+    TRY(run(requirements, request, [&](std::string_view line) {
+        stage.detail(line);
+        if (auto one = pip::installed_by_uv(line)) told.push_back(std::move(*one));
+    }));
     if (choice_.installer == pip::Installer::uv)
         TRY(check_place(told, requirements.read, requirements.directory));
     context_.record["installer"] = name();

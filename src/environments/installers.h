@@ -2,9 +2,13 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "environments/environment_builder.h"
+#include "pip/download_settings.h"
+#include "pip/git_logins.h"
 #include "pip/index_logins.h"
 #include "pip/installer.h"
+#include "pip/resolution.h"
 #include "spec/requirements.h"
 #include "util/progress.h"
 
@@ -34,9 +38,18 @@ public:
     /// Installs requirements into the environment at the prefix.
     Status install(const RequirementsToInstall& requirements, Stage& stage);
 
+    /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
+    /// install() can be used.
+    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage);
+
+    /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
+    /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the
+    /// returned descriptor, so only that one may be read. Call it after the resolve() that returned them.
+    Result<std::vector<OpenFile>> fetch_wheels(std::vector<pip::ResolvedPackage>& packages);
+
     Status uninstall(const std::vector<std::string>& names, Stage& stage);
 
-    /// pip's report on the last install(); empty if there is none, as with uv or an old pip.
+    /// pip's report on the last install() or resolve(); empty if there is none, as with uv or an old pip.
     [[nodiscard]] std::string report() const;
 
     /// Whether the last install() was by a pip that is too old to report.
@@ -50,6 +63,17 @@ public:
 
 private:
     Status prepare();
+    Status begin(const spec::Requirements& requirements);
+    void announce(const spec::Requirements& requirements) const;
+    Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
+               const pip::Detail& detail) const;
+    [[nodiscard]] std::string obstacle_to_linking(const spec::Requirements& requirements);
+    [[nodiscard]] std::string obstacle_to_building(const pip::Resolution& resolution) const;
+    Result<pip::Resolution> resolve_by_uv(const RequirementsToInstall& requirements,
+                                          const pip::InstallRequest& request,
+                                          const std::vector<pip::Planned>& planned) const;
+    Result<std::string> build(const pip::ResolvedPackage& package, std::size_t number, Stage& stage) const;
+    Status build_all(std::vector<pip::ResolvedPackage>& packages);
     Result<std::string> version_of_pip();
     [[nodiscard]] Result<std::string> version_of_python() const;
     void set_defaults();
@@ -62,6 +86,7 @@ private:
                                      const std::filesystem::path& directory) const;
     [[nodiscard]] bool git_takes_settings() const;
     [[nodiscard]] pip::IndexLogins index_logins(const spec::Requirements& requirements) const;
+    [[nodiscard]] std::vector<pip::GitLogin> git_logins(const spec::Requirements& requirements) const;
     Status hand_to_pip(const pip::IndexLogins& logins, Environment& environment) const;
     [[nodiscard]] std::string netrc_of_user() const;
     [[nodiscard]] std::filesystem::path netrc_file() const;
@@ -72,6 +97,11 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
+    // What fetch_wheels() needs from the last resolve():
+    http::Settings http_;
+    std::vector<std::string> options_; ///< of the requirements files, without logins
+    std::vector<pip::GitLogin> git_logins_;
+    pip::IndexLogins index_logins_;
 };
 
 } // namespace containerize::environments

@@ -107,25 +107,34 @@ private:
 
     Status link(const Compiled& compiled) {
         auto& image = *compiled.byte_code;
-        const auto blocks = TRY(writer_.copy_blocks(image));
-        for (const auto& entry : TRY(image::list_entries(image))) {
-            if (!S_ISREG(entry.inode.mode)) continue;
-            const auto found = compiled.targets.find(source_of(entry.path));
-            if (found == compiled.targets.end()) continue; // another package has the module's place
-            const auto directory = (fs::path(found->second).parent_path() / "__pycache__").string();
-            if (writer_.contains(directory) && writer_.directory(directory) == nullptr) continue;
-            const auto path = directory + entry.path.substr(entry.path.rfind('/'));
-            const auto stored = image.stored_file(entry.reference);
-            if (!stored) return conda::unusable(image, "'" + entry.path + "' is damaged");
-            writer_.remove(path);
-            TRY(writer_.link_file(
-                path,
-                {.mode = image::mode_for_sharing(entry.inode.mode, context_.options.umask_bits),
-                 .mtime = entry.inode.mtime},
-                *stored, blocks));
-            done_.insert(found->second);
+        std::vector<image::ListedEntry> files;
+        std::vector<image::StoredFile> stored;
+        for (auto& entry : TRY(image::list_entries(image))) {
+            // Another package may have the module's place.
+            if (!S_ISREG(entry.inode.mode) || !compiled.targets.contains(source_of(entry.path))) continue;
+            auto content = image.stored_file(entry.reference);
+            if (!content) return conda::unusable(image, "'" + entry.path + "' is damaged");
+            files.push_back(std::move(entry));
+            stored.push_back(std::move(*content));
         }
+        const auto blocks = TRY(writer_.copy_blocks(image, stored));
+        for (std::size_t i = 0; i < files.size(); ++i)
+            TRY(link_file(files[i], stored[i], compiled.targets.at(source_of(files[i].path)), blocks));
         return {};
+    }
+
+    Status link_file(const image::ListedEntry& file, const image::StoredFile& stored,
+                     const std::string& module, const image::CopiedBlocks& blocks) {
+        const auto directory = (fs::path(module).parent_path() / "__pycache__").string();
+        if (writer_.contains(directory) && writer_.directory(directory) == nullptr) return {};
+        const auto path = directory + file.path.substr(file.path.rfind('/'));
+        writer_.remove(path);
+        done_.insert(module);
+        return writer_.link_file(
+            path,
+            {.mode = image::mode_for_sharing(file.inode.mode, context_.options.umask_bits),
+             .mtime = file.inode.mtime},
+            stored, blocks);
     }
 
     BuildContext& context_;

@@ -1,16 +1,32 @@
-// Creates a venv and installs a requirements file into it with pip or uv.
+// Creates a venv and installs a requirements file into it.
 #include "core/entries.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/url.h"
 #include "environments/byte_code.h"
+#include "environments/byte_code_workers.h"
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
 #include "environments/pip_part.h"
+#include "environments/wheel_images.h"
+#include "environments/wheel_linker.h"
+#include "environments/writable_images.h"
+#include "image/unpack.h"
 #include "pip/bundle.h"
+#include "pip/distributions.h"
+#include "pip/ensurepip.h"
 #include "pip/python_choice.h"
 #include "pip/venv.h"
+#include "util/digest.h"
 #include "util/log.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace containerize::environments {
 
@@ -25,9 +41,18 @@ std::uint64_t bytes_below(const fs::path& root) {
     return total;
 }
 
+RequirementsToInstall requirements_of(const BuildContext& context) {
+    return {.file = context.inputs.spec,
+            .read = *context.inputs.requirements,
+            .directory = context.inputs.working_directory};
+}
+
+/// Resolves requirements in a plain venv. Then links the wheels into an image, over which the following steps
+/// work. Where that is not possible, pip or uv installs into the venv, which is packed as it is.
 class PipBuilder : public EnvironmentBuilder {
 public:
-    explicit PipBuilder(BuildContext& context) : context_(context), tree_(context.staging / "root") {}
+    explicit PipBuilder(BuildContext& context)
+        : context_(context), installers_(context), tree_(context.staging / "root") {}
 
     Status create() override {
         Stage stage("Creating the environment");
@@ -45,12 +70,7 @@ public:
                                                                .environment = context_.environment,
                                                                .in_child = context_.join}));
         }
-        TRY(pip::make_venv({.interpreter = interpreter,
-                            .uv = context_.inputs.uv,
-                            .prefix = context_.prefix,
-                            .system_site_packages = context_.options.system_site_packages,
-                            .environment = context_.environment,
-                            .in_child = context_.join}));
+        TRY(make_venv(interpreter, stage));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -62,20 +82,79 @@ public:
         return {};
     }
 
+    Status solve() override {
+        auto obstacle = obstacle_to_linking();
+        if (obstacle.empty()) {
+            Stage stage("Resolving requirements");
+            auto resolution = TRY(installers_.resolve(requirements_of(context_), stage));
+            obstacle = std::move(resolution.obstacle);
+            resolved_ = std::move(resolution.packages);
+            if (obstacle.empty()) obstacle = obstacle_in_venv();
+            stage.finish(counted(resolved_.size(), "package") + ", with " + installers_.name());
+        }
+        if (!obstacle.empty()) install_into_directory(obstacle);
+        return {};
+    }
+
+    Status fetch() override {
+        if (!writer_) return {};
+        Stage stage("Packing packages");
+        std::optional<Error> not_fetched;
+        auto packed = wheel_images_->pack(
+            resolved_,
+            [&](const std::vector<std::size_t>& numbers) {
+                auto wheels = fetch_wheels(numbers, stage);
+                if (!wheels) not_fetched = wheels.error();
+                return wheels;
+            },
+            stage);
+        if (!packed && not_fetched && !interrupted()) {
+            // pip and uv know more logins and indexes; otherwise they say best what is wrong.
+            install_into_directory(to_string(*not_fetched));
+            return {};
+        }
+        packed_ = TRY(std::move(packed));
+        stage.finish(counted(packed_.size(), "package"));
+        return {};
+    }
+
+    Status link() override {
+        if (!writer_) return {};
+        Stage stage("Linking packages");
+        for (const auto& package : resolved_)
+            linker_->remove(package.name); // the one of the venv
+        // As pip does, so that of two files with one path, the same one remains.
+        for (std::size_t i = resolved_.size(); i-- > 0;) {
+            if (interrupted()) return fail_interrupted();
+            TRY(linker_->add(resolved_[i], packed_[i]));
+        }
+        without_byte_code_ = linker_->without_byte_code();
+        packed_.clear();
+        wheel_images_.reset();
+        byte_code_.reset();
+        TRY(writer_->checkpoint());
+        images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
+        context_.record["installer"] = installers_.name();
+        stage.finish(counted(linker_->files(), "file") + ", " + human_bytes(linker_->bytes()));
+        return {};
+    }
+
     Status install() override {
+        if (writer_) return {};
         TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
-        Installers installers(context_);
-        TRY(installers.install({.file = context_.inputs.spec,
-                                .read = *context_.inputs.requirements,
-                                .directory = context_.inputs.working_directory},
-                               stage));
-        stage.finish("with " + installers.name());
+        TRY(installers_.install(requirements_of(context_), stage));
+        stage.finish("with " + installers_.name());
         return {};
     }
 
     Status compile() override {
-        return compile_sources(context_, sources_below(tree_, {"lib", "python/lib", "python/lib64"}));
+        if (!writer_) return compile_sources(context_, sources_below(tree_, {"lib"}));
+        const auto changed = TRY(images_.changes(context_.options.umask_bits));
+        auto sources = sources_among(changed.files, library_name_);
+        for (const auto& module : without_byte_code_)
+            if (quiet::exists(context_.root() / module)) sources.insert(module);
+        return compile_sources(context_, sources);
     }
 
     Result<Activation> activation() override { return venv_activation(); }
@@ -86,6 +165,9 @@ public:
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
+        if (writer_)
+            return images_.pack(writer_, context_.image(), context_.writer_options(),
+                                context_.options.umask_bits, [&](std::uint64_t done) { progress(done, 0); });
         const auto total = bytes_below(tree_);
         return image::write_tree(tree_, context_.image(), context_.writer_options(),
                                  context_.options.umask_bits,
@@ -105,15 +187,132 @@ private:
         return pip::PythonChoice{.interpreter = std::move(interpreter), .reason = "of the base"};
     }
 
+    /// The venv, in the directory at the prefix and in the image. Its pip is linked into the image, and
+    /// unpacked for the following steps, which takes a twentieth of the time that ensurepip takes.
+    Status make_venv(const pip::Interpreter& interpreter, Stage& stage) {
+        std::vector<fs::path> wheels;
+        if (interpreter.has_ensurepip)
+            wheels = TRY(pip::copy_wheels_for_venvs(interpreter.executable.string(), inside(),
+                                                    context_.staging / "wheels-for-venvs"));
+        TRY(pip::make_venv({.interpreter = interpreter,
+                            .uv = context_.inputs.uv,
+                            .prefix = context_.prefix,
+                            .system_site_packages = context_.options.system_site_packages,
+                            .with_pip = wheels.empty(),
+                            .environment = context_.environment,
+                            .in_child = context_.join}));
+        TRY(compile_sources(context_, sources_below(tree_, {"lib", "python/lib", "python/lib64"})));
+        byte_code_ = TRY(ByteCodeWorkers::start(
+            {.inside = inside(), .python = context_.python().string(), .workers = context_.jobs}));
+        wheel_images_.emplace(TRY(WheelImages::open(context_, *byte_code_)));
+        writer_.emplace(TRY(image::Writer::create(context_.image(), context_.writer_options())));
+        TRY(image::add_tree(*writer_, tree_, context_.options.umask_bits));
+        linker_.emplace(*writer_,
+                        WheelPrefix{.interpreter = context_.python().string(),
+                                    .python = fmt::format("{}.{}", interpreter.major, interpreter.minor),
+                                    .library_name = library_name_,
+                                    .cache_tag = byte_code_->cache_tag()},
+                        context_.options.umask_bits);
+        if (wheels.empty()) return {};
+        TRY(link_wheels_of_venv(wheels, stage));
+        TRY(writer_->checkpoint());
+        const auto image = context_.image();
+        return image::unpack(std::span(&image, 1), tree_);
+    }
+
+    Status link_wheels_of_venv(const std::vector<fs::path>& wheels, Stage& stage) {
+        std::vector<pip::ResolvedPackage> packages;
+        for (const auto& wheel : wheels) {
+            const auto name = wheel.filename().string();
+            packages.push_back({.name = name.substr(0, name.find('-')),
+                                .version = {},
+                                .url = file_url(wheel.string()),
+                                .sha256 = TRY(sha256_of_file(wheel))});
+        }
+        const auto open = [&](const std::vector<std::size_t>& numbers) -> Result<std::vector<OpenFile>> {
+            std::vector<OpenFile> files;
+            for (const auto number : numbers)
+                files.push_back(TRY(OpenFile::open(wheels[number])));
+            return files;
+        };
+        auto packed = TRY(wheel_images_->pack(packages, open, stage));
+        for (std::size_t i = 0; i < packages.size(); ++i)
+            TRY(linker_->add(packages[i], packed[i]));
+        return {};
+    }
+
+    [[nodiscard]] std::function<Command(std::vector<std::string>)> inside() const {
+        return [this](std::vector<std::string> argv) { return context_.inside(std::move(argv)); };
+    }
+
+    /// From now on. The venv's directory is complete.
+    void install_into_directory(const std::string& because) {
+        log::detail("packages are installed into a directory, because " + because);
+        linker_.reset();
+        writer_.reset();
+        wheel_images_.reset();
+        byte_code_.reset();
+    }
+
+    /// Why the packages must be installed into the venv's directory, to follow "because".
+    [[nodiscard]] std::string obstacle_to_linking() const {
+        if (context_.options.installer == pip::Installer::pip_tree) return "--installer pip-tree asks for it";
+        if (context_.options.pre_install) return "the pre-install script may have changed it";
+        if (context_.options.uv) return "uv is installed first";
+        return {};
+    }
+
+    /// A package that something else has put into the venv, and that would have to be removed first.
+    [[nodiscard]] std::string obstacle_in_venv() const {
+        const auto site_packages = tree_ / "lib" / library_name_ / "site-packages";
+        for (const auto& present : pip::read_distributions(site_packages)) {
+            const bool is_replaced = std::ranges::any_of(resolved_, [&](const auto& package) {
+                return pip::normalised_name(package.name) == pip::normalised_name(present.name);
+            });
+            if (is_replaced && !linker_->has(present.name)) return present.name + " must be replaced";
+        }
+        return {};
+    }
+
+    Result<std::vector<OpenFile>> fetch_wheels(const std::vector<std::size_t>& numbers, Stage& stage) {
+        std::vector<pip::ResolvedPackage> wanted;
+        for (const auto number : numbers)
+            wanted.push_back(resolved_[number]);
+        stage.detail("fetching " + counted(wanted.size(), "package"));
+        auto wheels = TRY(installers_.fetch_wheels(wanted));
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            resolved_[numbers[i]] = std::move(wanted[i]); // what was built is known now
+        return wheels;
+    }
+
     std::string library_name_;
     BuildContext& context_;
+    Installers installers_;
     fs::path tree_;
+    std::vector<pip::ResolvedPackage> resolved_;
+    std::vector<PackedWheel> packed_;
+    std::unique_ptr<ByteCodeWorkers> byte_code_;
+    std::optional<WheelImages> wheel_images_;
+    std::optional<image::Writer> writer_; ///< empty if packages are installed into the tree
+    std::optional<WheelLinker> linker_;
+    std::set<std::string> without_byte_code_; ///< modules that were linked so, relative to the prefix
+    WritableImages images_;
 };
 
 } // namespace
 
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context) {
     return std::make_unique<PipBuilder>(context);
+}
+
+Result<pip::Resolution> plan_pip(BuildContext& context) {
+    PipBuilder builder(context);
+    TRY(builder.create());
+    Stage stage("Resolving pip packages");
+    Installers installers(context);
+    auto resolution = TRY(installers.resolve(requirements_of(context), stage));
+    stage.finish("with " + installers.name());
+    return resolution;
 }
 
 } // namespace containerize::environments

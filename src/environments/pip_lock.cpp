@@ -109,23 +109,6 @@ Checksums checksums_in_lines(const std::vector<std::string>& lines) {
     return checksums;
 }
 
-std::string requirement_line(const pip::Distribution& distribution) {
-    const auto& name = distribution.name;
-    if (!distribution.origin) return name + "==" + distribution.version;
-    const auto& origin = *distribution.origin;
-    if (origin.editable) return "-e " + origin.url;
-    std::string url = origin.url;
-    // pip rejects "name @ git+file:///...", whose URL has no host.
-    const bool unnamed = !origin.vcs.empty() && url.starts_with("file:");
-    if (!origin.vcs.empty()) url = origin.vcs + "+" + url + "@" + origin.commit;
-    std::string fragment;
-    for (const auto& [key, value] :
-         {std::pair("egg", unnamed ? name : ""), std::pair("sha256", origin.sha256),
-          std::pair("subdirectory", origin.subdirectory)})
-        if (!value.empty()) fragment += (fragment.empty() ? "#" : "&") + (std::string(key) + "=" + value);
-    return (unnamed ? "" : name + " @ ") + url + fragment;
-}
-
 bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known) {
     const auto expected = requirement_line(installed);
     // Some locks have only the URL of a package.

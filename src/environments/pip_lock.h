@@ -25,9 +25,6 @@ Checksums checksums_in_lines(const std::vector<std::string>& lines);
 /// The key of a distribution in Checksums.
 std::string pin_of(const pip::Distribution& distribution);
 
-/// The requirement line that installs the distribution again, without checksums from an index.
-std::string requirement_line(const pip::Distribution& distribution);
-
 /// Whether an installed distribution satisfies a lock's `line`: same origin and version, and its checksums in
 /// `known` (from the lock of the existing installation) are among those of the line.
 bool fits_line(const pip::Distribution& installed, const std::string& line, const Checksums& known);

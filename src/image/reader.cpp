@@ -539,6 +539,22 @@ std::expected<std::vector<ProfileBlock>, int> Reader::blocks_of(Reference refere
     return blocks;
 }
 
+std::uint64_t StoredFile::stored() const {
+    std::uint64_t bytes = 0;
+    for (const auto field : blocks)
+        bytes += field & stored_size_mask;
+    return bytes;
+}
+
+std::expected<ProfileBlock, int> Reader::fragment(std::uint32_t number) const {
+    if (number >= fragments_.size()) return std::unexpected(EIO);
+    const ProfileBlock block{.start = fragments_[number].start_offset, .size_field = fragments_[number].size};
+    if (block.stored() == 0 || block.stored() > super_.block_size || block.start < sizeof super_ ||
+        block.start > end_of_blocks() || block.end() > end_of_blocks())
+        return std::unexpected(EIO);
+    return block;
+}
+
 std::expected<StoredFile, int> Reader::stored_file(Reference reference) const {
     Inode inode;
     auto cursor = TRY(inode_at(reference, inode));
@@ -553,7 +569,8 @@ std::expected<StoredFile, int> Reader::stored_file(Reference reference) const {
         if (stored > super_.block_size) return std::unexpected(EIO);
         end += stored;
     }
-    if (count != 0 && (inode.data_start > end || end > end_of_blocks())) return std::unexpected(EIO);
+    if (end != inode.data_start && (inode.data_start < sizeof super_ || end > end_of_blocks()))
+        return std::unexpected(EIO);
     // An inode may name a fragment in which nothing of the file is.
     const bool has_end = (inode.size & (super_.block_size - 1)) != 0;
     if (!has_end || inode.fragment == Inode::no_fragment) return file;

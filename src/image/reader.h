@@ -59,6 +59,8 @@ struct StoredFile {
     std::vector<std::uint32_t> blocks;           ///< their size fields, as of ProfileBlock; 0 for a hole
     std::uint32_t fragment = Inode::no_fragment; ///< number of the block that has the file's end
     std::uint32_t fragment_offset = 0;           ///< in that block's content
+
+    [[nodiscard]] std::uint64_t stored() const; ///< bytes of all blocks but the fragment
 };
 
 struct Xattr {
@@ -132,8 +134,8 @@ public:
 
     /// For linking a file into another image. EIO unless all of its blocks lie before end_of_blocks().
     std::expected<StoredFile, int> stored_file(Reference reference) const;
-    /// The stored blocks that hold the ends of several files, by number.
-    [[nodiscard]] std::span<const sqfs_fragment_t> fragments() const { return fragments_; }
+    /// The block that holds the ends of several files. EIO unless it lies before end_of_blocks().
+    [[nodiscard]] std::expected<ProfileBlock, int> fragment(std::uint32_t number) const;
 
     /// Whether any extended attribute has a name that does not start with `beginning`; true in case of doubt.
     [[nodiscard]] bool has_xattrs_other_than(std::string_view beginning) const;

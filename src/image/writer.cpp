@@ -8,7 +8,9 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -81,9 +83,8 @@ sqfs_inode_generic_t* make_file_inode(const StoredFile& file, std::uint64_t star
     return inode;
 }
 
-/// Sorted, and without overlaps and gaps.
+/// In the order of positions; neighbours become one. Several files may have the same blocks.
 std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges) {
-    std::erase_if(ranges, [](const auto& range) { return range.size == 0; });
     std::ranges::sort(ranges, {}, &CopiedBlocks::Range::from);
     std::vector<CopiedBlocks::Range> result;
     for (const auto& range : ranges) {
@@ -91,8 +92,8 @@ std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges)
             result.push_back(range);
             continue;
         }
-        const auto end = std::max(result.back().from + result.back().size, range.from + range.size);
-        result.back().size = end - result.back().from;
+        auto& last = result.back();
+        last.size = std::max(last.size, range.from + range.size - last.from);
     }
     return result;
 }
@@ -160,7 +161,6 @@ struct Writer::State {
     void forget(Node& node);
     Result<std::uint32_t> store_xattrs(const Attributes& attributes);
 
-    Result<CopiedBlocks> copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges);
     Status drop_tables();
     Status keep_used_fragments();
     Status renumber_fragments(Node& directory, sqfs_frag_table_t& kept,
@@ -398,78 +398,57 @@ Status Writer::end_file() {
     return {};
 }
 
-std::optional<std::uint64_t> CopiedBlocks::position(std::uint64_t there) const {
-    const auto after = std::ranges::upper_bound(ranges, there, {}, &Range::from);
-    if (after == ranges.begin()) return std::nullopt;
-    const auto& range = *std::prev(after);
-    if (there - range.from >= range.size) return std::nullopt;
-    return there - range.from + range.to;
-}
-
-Result<CopiedBlocks> Writer::copy_blocks(const Reader& other) {
-    const auto end = other.end_of_blocks();
-    const CopiedBlocks::Range all{.from = sizeof(sqfs_super_t), .to = 0, .size = end - sizeof(sqfs_super_t)};
-    return state_->copy(other, {all});
-}
-
 Result<CopiedBlocks> Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files) {
-    std::vector<CopiedBlocks::Range> ranges;
-    std::vector<bool> wanted(other.fragments().size());
-    for (const auto& file : files) {
-        std::uint64_t size = 0;
-        for (const auto block : file.blocks)
-            size += ProfileBlock{.start = 0, .size_field = block}.stored();
-        ranges.push_back({.from = file.start, .to = 0, .size = size});
-        if (file.fragment >= wanted.size() || wanted[file.fragment]) continue;
-        wanted[file.fragment] = true;
-        const auto& fragment = other.fragments()[file.fragment];
-        ranges.push_back({.from = fragment.start_offset,
-                          .to = 0,
-                          .size = ProfileBlock{.start = 0, .size_field = fragment.size}.stored()});
-    }
-    return state_->copy(other, joined(std::move(ranges)));
-}
-
-Result<CopiedBlocks> Writer::State::copy(const Reader& other, std::vector<CopiedBlocks::Range> ranges) {
-    if (other.compressor() != super.compression_id || other.block_size() != options.block_size)
-        return misuse(other.name(), "it has another compressor or block size");
+    auto& state = *state_;
+    if (other.compressor() != state.super.compression_id || other.block_size() != state.options.block_size)
+        return state.misuse(other.name(), "it has another compressor or block size");
     // Nothing may be written between the blocks of a file.
-    TRY(check(sqfs_block_processor_sync(processor.get())));
-    TRY(drop_tables());
-    const auto end = other.end_of_blocks();
-    for (auto& range : ranges) {
-        if (range.from < sizeof(sqfs_super_t) || range.from > end || range.size > end - range.from)
-            return misuse(other.name(), "it is damaged");
-        range.to = file->size();
-        const auto start = other.source().start() + range.from;
-        TRY(check(file->append_range(other.source().file(), start, start + range.size)));
+    TRY(state.check(sqfs_block_processor_sync(state.processor.get())));
+    TRY(state.drop_tables());
+    std::vector<CopiedBlocks::Range> wanted;
+    std::set<std::uint32_t> fragments;
+    for (const auto& file : files) {
+        if (const auto size = file.stored(); size != 0) wanted.push_back({.from = file.start, .size = size});
+        if (file.fragment != no_fragment) fragments.insert(file.fragment);
     }
-    CopiedBlocks copied{.ranges = std::move(ranges), .fragments = {}};
-    for (const auto& fragment : other.fragments()) {
-        const ProfileBlock block{.start = fragment.start_offset, .size_field = fragment.size};
-        if (block.end() > end || block.stored() > other.block_size())
-            return misuse(other.name(), "it is damaged");
-        sqfs_u32 number = no_fragment;
-        if (const auto position = copied.position(block.start))
-            TRY(check(sqfs_frag_table_append(fragments.get(), *position, block.size_field, &number)));
-        copied.fragments.push_back(number);
+    for (const auto number : fragments) {
+        const auto block = other.fragment(number);
+        if (!block) return state.misuse(other.name(), "it is damaged");
+        wanted.push_back({.from = block->start, .size = block->stored()});
+    }
+    CopiedBlocks copied{.ranges = joined(std::move(wanted)), .fragments = {}};
+    const auto start = other.source().start();
+    for (auto& range : copied.ranges) {
+        range.to = state.file->size();
+        TRY(state.check(state.file->append_range(other.source().file(), start + range.from,
+                                                 start + range.from + range.size)));
+    }
+    for (const auto number : fragments) {
+        const auto block = *other.fragment(number);
+        sqfs_u32 here = 0;
+        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), copied.position(block.start),
+                                               block.size_field, &here)));
+        copied.fragments.emplace(number, here);
     }
     return copied;
+}
+
+std::uint64_t CopiedBlocks::position(std::uint64_t from) const {
+    const auto after = std::ranges::upper_bound(ranges, from, {}, &Range::from);
+    if (after == ranges.begin()) return 0; // no block is there
+    return from - std::prev(after)->from + std::prev(after)->to;
 }
 
 Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
                          const CopiedBlocks& blocks) {
     auto& state = *state_;
-    const bool has_fragment = file.fragment != no_fragment;
-    const auto fragment = has_fragment && file.fragment < blocks.fragments.size()
-                              ? blocks.fragments[file.fragment]
-                              : no_fragment;
-    const bool has_blocks = std::ranges::any_of(file.blocks, [](auto block) { return block != 0; });
-    const auto start = has_blocks ? blocks.position(file.start) : std::optional<std::uint64_t>(0);
-    if (!start || (has_fragment && fragment == no_fragment))
+    const auto fragment = blocks.fragments.find(file.fragment);
+    if (file.fragment != no_fragment && fragment == blocks.fragments.end())
         return state.misuse(path, "its content was not copied");
     auto node = TRY(state.add(path, S_IFREG, attributes));
-    node->inode->raw = make_file_inode(file, *start, fragment, state.options.block_size);
+    node->inode->raw = make_file_inode(file, blocks.position(file.start),
+                                       file.fragment == no_fragment ? no_fragment : fragment->second,
+                                       state.options.block_size);
     if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);
     ++state.stats.files;
     state.stats.input_bytes += file.size;

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <sys/types.h>
@@ -59,17 +60,18 @@ struct WriteStats {
     std::vector<std::string> left_out; ///< by write_tree: sockets, pipes and devices
 };
 
-/// Where the blocks of another image are now in this one.
+/// Where stored blocks of another image are now in this one.
 struct CopiedBlocks {
     struct Range {
-        std::uint64_t from = 0, to = 0; ///< its position: there, and here
+        std::uint64_t from = 0, to = 0; ///< position of the first byte: there, and here
         std::uint64_t size = 0;
     };
-    std::vector<Range> ranges;            ///< by their position there
-    std::vector<std::uint32_t> fragments; ///< numbers in this image, by their numbers in the other
+    std::vector<Range> ranges; ///< by their positions there
+    /// Numbers in this image, by their numbers in the other.
+    std::unordered_map<std::uint32_t, std::uint32_t> fragments;
 
-    /// Where the block at this position is now; nothing if it was not copied.
-    [[nodiscard]] std::optional<std::uint64_t> position(std::uint64_t there) const;
+    /// Where the byte at `from` is now. It must have been copied.
+    [[nodiscard]] std::uint64_t position(std::uint64_t from) const;
 };
 
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
@@ -94,10 +96,8 @@ public:
     Status append(std::span<const std::byte> data);
     Status end_file();
 
-    /// Copies the stored blocks of another image as they are. Fails if that has other settings than this one.
-    /// Its files can then be added without being read.
-    Result<CopiedBlocks> copy_blocks(const Reader& other);
-    /// Only the blocks that these files of the other image need.
+    /// Copies the stored blocks of these files of another image as they are, in that image's order. Fails if
+    /// the image has other settings than this one. The files can then be added without being read.
     Result<CopiedBlocks> copy_blocks(const Reader& other, std::span<const StoredFile> files);
     Status link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
                      const CopiedBlocks& blocks);

@@ -8,11 +8,13 @@
 #include "core/read_write.h"
 #include "core/text.h"
 #include "util/digest.h"
+#include "util/in_parallel.h"
 #include "util/log.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include <fcntl.h>
@@ -223,6 +225,28 @@ Result<ImagesUse> remove_images(const fs::path& directory, std::chrono::hours un
     });
     if (!failed) return fail(std::move(failed.error()));
     return removed;
+}
+
+Result<Verified> verify_images(const fs::path& directory, unsigned jobs) {
+    std::vector<fs::path> paths;
+    each_file(directory, [&](const fs::path& path, const struct stat&) {
+        if (is_image(path)) paths.push_back(path);
+    });
+    Verified verified;
+    std::mutex mutex;
+    TRY(in_parallel(jobs, paths.size(), [&](std::size_t i) -> Status {
+        if (interrupted()) return fail_interrupted();
+        auto [file, size] = open_image(paths[i]);
+        const bool good = file && is_whole(file.get(), size, paths[i]);
+        if (!good) unlink(paths[i].c_str());
+        const std::lock_guard lock(mutex);
+        if (!good) verified.damaged.push_back(paths[i]);
+        verified.good.files += good ? 1 : 0;
+        verified.good.bytes += good ? size : 0;
+        return {};
+    }));
+    std::ranges::sort(verified.damaged);
+    return verified;
 }
 
 } // namespace containerize::packages

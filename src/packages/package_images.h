@@ -58,4 +58,11 @@ ImagesUse images_in(const std::filesystem::path& directory);
 /// removed.
 Result<ImagesUse> remove_images(const std::filesystem::path& directory, std::chrono::hours unused);
 
+struct Verified {
+    ImagesUse good;
+    std::vector<std::filesystem::path> damaged;
+};
+/// Removes the images whose digest is wrong. Returns all that remain, and the paths that were removed.
+Result<Verified> verify_images(const std::filesystem::path& directory, unsigned jobs);
+
 } // namespace containerize::packages

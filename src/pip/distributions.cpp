@@ -5,10 +5,10 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "util/json.h"
+#include "wheel/dist_info.h"
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -28,32 +28,16 @@ fs::path metadata_file(const fs::path& entry) {
     return {};
 }
 
-// The format is that of mail headers, up to an empty line.
-Distribution parse_metadata(const std::string& text) {
-    Distribution distribution;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line) && !line.empty() && line != "\r";) {
-        for (const auto& [key, value] :
-             {std::pair<std::string_view, std::string*>("Name:", &distribution.name),
-              {"Version:", &distribution.version}})
-            if (value->empty() && line.starts_with(key))
-                *value = trimmed(std::string_view(line).substr(key.size()));
-    }
-    return distribution;
+std::optional<Distribution> distribution_of(std::string_view metadata) {
+    auto read = wheel::parse_metadata(metadata);
+    if (read.name.empty() || read.version.empty()) return std::nullopt;
+    return Distribution{
+        .name = std::move(read.name), .version = std::move(read.version), .metadata = {}, .origin = {}};
 }
 
 std::optional<Origin> read_origin(const fs::path& directory) {
     const auto text = read_file(directory / "direct_url.json");
-    const auto root = text ? parse_json_quietly(*text) : json();
-    if (!root.is_object()) return std::nullopt;
-    const auto repository = object_of(root, "vcs_info");
-    return Origin{.url = text_of(root, "url"),
-                  .vcs = text_of(repository, "vcs"),
-                  .commit = text_of(repository, "commit_id"),
-                  .subdirectory = text_of(root, "subdirectory"),
-                  .sha256 = text_of(object_of(object_of(root, "archive_info"), "hashes"), "sha256"),
-                  .directory = root.contains("dir_info"),
-                  .editable = object_of(root, "dir_info").value("editable", json()) == true};
+    return text ? parse_origin(*text) : std::nullopt;
 }
 
 /// Reads an .egg-link of `setup.py develop`, which names the project's directory, where the metadata is.
@@ -65,10 +49,11 @@ std::optional<Distribution> read_link(const fs::path& link) {
     for (const auto& entry : entries_in(project, failed)) {
         if (entry.path().extension() != ".egg-info") continue;
         const auto metadata = read_file(entry.path() / "PKG-INFO");
-        auto distribution = metadata ? parse_metadata(*metadata) : Distribution();
-        if (normalised_name(distribution.name) != normalised_name(link.stem().string())) continue;
-        distribution.metadata = link.filename().string();
-        distribution.origin = {.url = file_url(project.string()), .directory = true, .editable = true};
+        auto distribution = metadata ? distribution_of(*metadata) : std::nullopt;
+        if (!distribution || normalised_name(distribution->name) != normalised_name(link.stem().string()))
+            continue;
+        distribution->metadata = link.filename().string();
+        distribution->origin = {.url = file_url(project.string()), .directory = true, .editable = true};
         return distribution;
     }
     return std::nullopt;
@@ -112,6 +97,36 @@ std::string normalised_local(std::string_view text) {
 }
 
 } // namespace
+
+std::optional<Origin> parse_origin(std::string_view text) {
+    const auto root = parse_json_quietly(text);
+    if (!root.is_object()) return std::nullopt;
+    const auto repository = object_of(root, "vcs_info");
+    return Origin{.url = text_of(root, "url"),
+                  .vcs = text_of(repository, "vcs"),
+                  .commit = text_of(repository, "commit_id"),
+                  .subdirectory = text_of(root, "subdirectory"),
+                  .sha256 = text_of(object_of(object_of(root, "archive_info"), "hashes"), "sha256"),
+                  .directory = root.contains("dir_info"),
+                  .editable = object_of(root, "dir_info").value("editable", json()) == true};
+}
+
+std::string requirement_line(const Distribution& distribution) {
+    const auto& name = distribution.name;
+    if (!distribution.origin) return name + "==" + distribution.version;
+    const auto& origin = *distribution.origin;
+    if (origin.editable) return "-e " + origin.url;
+    std::string url = origin.url;
+    // pip rejects "name @ git+file:///...", whose URL has no host.
+    const bool unnamed = !origin.vcs.empty() && url.starts_with("file:");
+    if (!origin.vcs.empty()) url = origin.vcs + "+" + url + "@" + origin.commit;
+    std::string fragment;
+    for (const auto& [key, value] :
+         {std::pair("egg", unnamed ? name : ""), std::pair("sha256", origin.sha256),
+          std::pair("subdirectory", origin.subdirectory)})
+        if (!value.empty()) fragment += (fragment.empty() ? "#" : "&") + (std::string(key) + "=" + value);
+    return (unnamed ? "" : name + " @ ") + url + fragment;
+}
 
 std::string normalised_version(std::string_view text) {
     const auto lowered = lower(text);
@@ -165,25 +180,16 @@ std::vector<Distribution> read_distributions(const fs::path& site_packages) {
         if (file.empty()) continue;
         const auto text = read_file(file);
         if (!text) continue;
-        auto distribution = parse_metadata(*text);
-        if (distribution.name.empty() || distribution.version.empty()) continue;
-        distribution.metadata = file.lexically_relative(site_packages).string();
+        auto distribution = distribution_of(*text);
+        if (!distribution) continue;
+        distribution->metadata = file.lexically_relative(site_packages).string();
         std::error_code failed;
-        distribution.requested = fs::exists(file.parent_path() / "REQUESTED", failed);
-        distribution.origin = read_origin(file.parent_path());
-        distributions.push_back(std::move(distribution));
+        distribution->requested = fs::exists(file.parent_path() / "REQUESTED", failed);
+        distribution->origin = read_origin(file.parent_path());
+        distributions.push_back(std::move(*distribution));
     }
     std::ranges::sort(distributions, {}, [](const auto& one) { return normalised_name(one.name); });
     return distributions;
-}
-
-std::string normalised_name(std::string_view name) {
-    std::string result;
-    for (const char c : lower(name)) {
-        const bool separates = c == '-' || c == '_' || c == '.';
-        if (!separates || !result.ends_with('-')) result += separates ? '-' : c;
-    }
-    return result;
 }
 
 } // namespace containerize::pip

@@ -1,6 +1,8 @@
 // Reads which packages a Python environment contains from its files.
 #pragma once
 
+#include "wheel/names.h"
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,11 +29,16 @@ struct Distribution {
     std::optional<Origin> origin;
 };
 
+/// Reads direct_url.json (PEP 610); nullopt if it is none.
+std::optional<Origin> parse_origin(std::string_view text);
+
 /// Sorted by normalised name. Skips distributions without usable metadata.
 std::vector<Distribution> read_distributions(const std::filesystem::path& site_packages);
 
-/// The name for comparisons: "Charset_Normalizer" and "charset-normalizer" become the same.
-std::string normalised_name(std::string_view name);
+/// The requirement line that installs the distribution again, without checksums from an index.
+std::string requirement_line(const Distribution& distribution);
+
+using wheel::normalised_name;
 
 /// The version for comparisons (PEP 440): "v1.0.0" and "1" become the same, and so do "2.0rc1" and "2-RC.1".
 std::string normalised_version(std::string_view version);

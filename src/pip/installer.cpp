@@ -1,5 +1,6 @@
 #include "pip/installer.h"
 
+#include "core/entries.h"
 #include "core/url.h"
 #include "pip/pip_configuration.h"
 #include "spec/requirement_options.h"
@@ -210,13 +211,15 @@ Result<Installer> parse_installer(std::string_view text) {
     if (text == "auto") return Installer::automatic;
     if (text == "pip") return Installer::pip;
     if (text == "uv") return Installer::uv;
-    return fail_input("unknown installer: '" + std::string(text) + "'", {}, {}, "Give auto, pip or uv.");
+    if (text == "pip-tree") return Installer::pip_tree;
+    return fail_input("unknown installer: '" + std::string(text) + "'", {}, {},
+                      "Give auto, pip, uv or pip-tree.");
 }
 
 Result<Choice> choose_installer(Installer wanted, const std::optional<std::filesystem::path>& uv,
                                 std::string_view pip_configuration, const spec::Requirements& requirements,
                                 const Environment& environment) {
-    if (wanted == Installer::pip) return by_pip("as requested");
+    if (wanted == Installer::pip || wanted == Installer::pip_tree) return by_pip("as requested");
     if (!uv) {
         if (wanted == Installer::uv)
             return fail_input("uv is not on PATH", {}, {}, "Install uv, or use --installer pip.");
@@ -254,6 +257,7 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (!request.constraints.empty()) append(command.argv, {"-c", request.constraints.string()});
     if (!by_uv && !request.report.empty()) append(command.argv, {"--report", request.report.string()});
     if (!request.dependencies) append(command.argv, {"--no-deps"});
+    if (request.dry_run) append(command.argv, {"--dry-run"});
     if (request.verified) append(command.argv, {"--require-hashes"});
     // uv refuses constraints without checksums where checksums are required. All versions are fixed then
     // anyway.
@@ -263,7 +267,8 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     command.on_line = detail;
     auto outcome = TRY(run(command));
     if (outcome.ok()) return {};
-    return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not install the requirements",
+    return fail({.what = std::string(by_uv ? "uv" : "pip") + " could not " +
+                         (request.dry_run ? "resolve" : "install") + " the requirements",
                  .why = "it printed\n" + reason_in(outcome.output),
                  .where = request.requirements.string(),
                  .hint = request.target.offline ? offline_hint(by_uv) : login_hint(outcome.output)});
@@ -312,18 +317,56 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
                  .why = "it printed\n" + reason_in(outcome.output)});
 }
 
-Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
-                                    const std::filesystem::path& pins) {
+namespace {
+
+/// Runs `uv pip compile` for pins.
+Result<std::string> compile_by_uv(const Choice& choice, const Target& target,
+                                  const std::filesystem::path& pins,
+                                  const std::vector<std::string>& options) {
     auto command = command_for(choice, target);
-    append(command.argv, {"compile", "--python", target.python.string(), "--python-version",
-                          target.python_version, "--no-progress", "--quiet", "--no-deps", "--no-header",
-                          "--no-annotate", "--generate-hashes", pins.string()});
+    append(command.argv,
+           {"compile", "--python", target.python.string(), "--python-version", target.python_version,
+            "--no-progress", "--quiet", "--no-deps", "--no-header", "--no-annotate"});
+    append(command.argv, options);
+    append(command.argv, {pins.string()});
     command.working_directory = pins.parent_path();
     auto outcome = TRY(capture(command));
     if (!outcome.ok())
-        return fail({.what = "uv could not determine the checksums of the installed packages",
+        return fail({.what = "uv could not determine the files of these packages",
                      .why = "it printed\n" + reason_in(outcome.errors)});
     return std::move(outcome.output);
+}
+
+} // namespace
+
+Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
+                                    const std::filesystem::path& pins) {
+    auto compiled = compile_by_uv(choice, target, pins, {"--generate-hashes"});
+    if (!compiled) compiled.error().what = "uv could not determine the checksums of the installed packages";
+    return compiled;
+}
+
+Result<std::string> lock_by_uv(const Choice& choice, const Target& target,
+                               const std::filesystem::path& pins) {
+    return compile_by_uv(choice, target, pins, {"--format", "pylock.toml"});
+}
+
+Result<std::filesystem::path> build_by_pip(const Target& target, const std::filesystem::path& requirement,
+                                           const std::filesystem::path& directory, const Detail& detail) {
+    auto command = command_for(by_pip({}), target);
+    append(command.argv, {"wheel", "--no-deps", "--no-input", "--progress-bar", "off", "--wheel-dir",
+                          directory.string(), "-r", requirement.string()});
+    command.working_directory = directory;
+    command.on_line = detail;
+    auto outcome = TRY(run(command));
+    std::error_code failed;
+    std::vector<std::filesystem::path> wheels;
+    for (const auto& entry : entries_in(directory, failed))
+        if (entry.path().extension() == ".whl") wheels.push_back(entry.path());
+    if (outcome.ok() && wheels.size() == 1) return wheels.front();
+    return fail({.what = "pip could not build this package",
+                 .why = "it printed\n" + reason_in(outcome.output),
+                 .hint = target.offline ? offline_hint(false) : login_hint(outcome.output)});
 }
 
 } // namespace containerize::pip

@@ -14,17 +14,22 @@
 
 namespace containerize::pip {
 
-enum class Installer { automatic, pip, uv };
+enum class Installer {
+    automatic,
+    pip,
+    uv,
+    pip_tree ///< pip, which also installs: the wheels are not linked from package images
+};
 
 Result<Installer> parse_installer(std::string_view text);
 
 /// The chosen installer, and why.
 struct Choice {
-    Installer installer = Installer::pip;
-    std::filesystem::path uv = {}; ///< the program
-    Environment for_uv = {};       ///< pip's configuration as variables for uv
-    std::string reason = {};       ///< for the log
-    std::string warning = {};      ///< what the requested installer will ignore; may be empty
+    Installer installer = Installer::pip; ///< pip or uv
+    std::filesystem::path uv = {};        ///< the program
+    Environment for_uv = {};              ///< pip's configuration as variables for uv
+    std::string reason = {};              ///< for the log
+    std::string warning = {};             ///< what the requested installer will ignore; may be empty
 };
 
 /// `pip_configuration` is the output of `pip config list`, with PIP_ variables; uv reads none of it. Settings
@@ -59,6 +64,7 @@ struct InstallRequest {
     std::filesystem::path report = {};       ///< for pip: the report file to write; may be empty
     bool dependencies = true;                ///< also install dependencies that are not listed
     bool verified = false;                   ///< require a checksum for each requirement
+    bool dry_run = false;                    ///< only decide what to install, and report it
 };
 
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.
@@ -74,6 +80,15 @@ Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target&
 
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);
+
+/// Returns a pylock.toml (PEP 751) with the files that the index has for the versions in `pins`, as
+/// checksums_by_uv() does.
+Result<std::string> lock_by_uv(const Choice& choice, const Target& target, const std::filesystem::path& pins);
+
+/// Builds the wheel of one requirement, the only one in the file `requirement`, into the empty `directory`
+/// with pip.
+Result<std::filesystem::path> build_by_pip(const Target& target, const std::filesystem::path& requirement,
+                                           const std::filesystem::path& directory, const Detail& detail);
 
 /// The command line for running pip with the target's Python.
 std::vector<std::string> pip_command(const Target& target);

@@ -55,10 +55,10 @@ Status make_venv(const VenvRequest& request) {
     const auto& interpreter = request.interpreter;
     std::vector<std::string> argv = {interpreter.executable.string(), "-m", "venv"};
     if (request.system_site_packages) argv.emplace_back("--system-site-packages");
-    if (!interpreter.has_ensurepip) argv.emplace_back("--without-pip");
+    if (!interpreter.has_ensurepip || !request.with_pip) argv.emplace_back("--without-pip");
     argv.push_back(request.prefix.string());
     TRY(expect_success(venv_command(request, std::move(argv)), "cannot create the environment"));
-    return interpreter.has_ensurepip ? Status() : install_pip(request);
+    return interpreter.has_ensurepip || !request.with_pip ? Status() : install_pip(request);
 }
 
 } // namespace containerize::pip

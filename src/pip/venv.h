@@ -19,6 +19,7 @@ struct VenvRequest {
     std::optional<std::filesystem::path> uv;
     std::filesystem::path prefix;      ///< the directory to create; may contain files
     bool system_site_packages = false; ///< like the option of `python -m venv`
+    bool with_pip = true;
     Environment environment;
     std::function<int()> in_child; ///< joins the build's namespace
 };

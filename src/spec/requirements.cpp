@@ -289,6 +289,7 @@ public:
         open_.push_back(real);
         auto lines = TRY(logical_lines(text, file, budget_));
         for (auto& line : lines) {
+            line.constraint = are_constraints_;
             if (!are_constraints_) line.name = requested_name(line.text);
             result.lines.push_back(line);
             TRY(check(line));

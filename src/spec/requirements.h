@@ -20,6 +20,7 @@ struct RequirementLine {
     std::string text;
     std::string foreign = {}; ///< the origin of a line in another kind of file: "env.yml:7"
     std::string name = {};    ///< of the package, if it is requested by name and without a marker
+    bool constraint = false;  ///< from a constraints file: requests nothing
     std::string written = {}; ///< `text` with the names of variables, for what is shown or kept
     /// Variables that may hold a secret: in URLs, which often contain tokens, and in settings of builds.
     std::vector<std::pair<std::string, std::string>> variables = {};

@@ -17,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from pathlib import Path
 
 from bench import SOURCE, as_user, drop_caches, end_sessions, have_own_sessions, shell
+
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+from python_wheels import wheel
 
 LARGEST = 200_000  # larger files are left out: environments consist of many small ones
 LAYERS = 10
@@ -53,20 +55,6 @@ def seconds(work):
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def wheel(place, name, files):
-    """A wheel of these files: {path below site-packages: content}."""
-    path = place / f"{name}-1.0-py3-none-any.whl"
-    information = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for target, content in files.items():
-            archive.writestr(target, content)
-        archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{information}/RECORD", "".join(f"{one},,\n" for one in [*files, f"{information}/METADATA", f"{information}/WHEEL",
-                                                                                   f"{information}/RECORD"]))
-    return path
 
 
 def wheels_of(tree, place, count):

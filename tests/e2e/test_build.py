@@ -55,7 +55,7 @@ def test_layout(user, env):
     for command in ("pip", "pygmentize", "_debug_shell", "_debug_exec"):
         assert (env / "bin" / command).stat().st_ino == inode, command
     assert "numpy==" in (env / "share/packages.txt").read_text()
-    assert "Successfully installed" in (env / "share/build.log").read_text()
+    assert "Would install" in (env / "share/build.log").read_text()
 
 
 def test_image_is_standard(env):
@@ -258,9 +258,9 @@ def test_quiet_verbose_and_log_with_python_by_version_and_by_path(user, tool, wo
     done = new(user, tool, work / "quiet", spec, "-q", "--log", str(work / "log"), "--python", "3.11")
     assert done.stdout == "" and done.stderr == ""
     log = (work / "log").read_text()
-    assert "Successfully installed six-1.16.0" in log and "Packing" in log
+    assert "Would install six-1.16.0" in log and "Packing" in log
     done = new(user, tool, work / "loud", spec, "-v", "--python", "/usr/bin/python3.11")
-    assert "Successfully installed six-1.16.0" in done.stderr
+    assert "Would install six-1.16.0" in done.stderr
     assert "Ready: " in done.stdout and "export PATH=" in done.stdout
     for name in ("quiet", "loud"):
         assert python(user, work / name, "import sys; print(*sys.version_info[:2])") == "3 11"
@@ -306,6 +306,51 @@ def test_hashes(user, tool, work):
     assert done.returncode == 1 and "hash" in done.stderr.lower() and not (work / "bad").exists()
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+@pytest.mark.parametrize("kind", ["sha256", "sha512"])
+def test_hashes_of_requirements(user, tool, work, uv, installer, kind):
+    """In each form in which they can be written; only wheels with SHA-256 are linked."""
+    wheel = made_wheel(work / "wheels", "hashed")
+    digest = hashlib.new(kind, wheel.read_bytes()).hexdigest()
+    environment = uv | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(work / "wheels"), "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(work / "wheels")}
+    forms = {"option": f"hashed==1.0 --hash={kind}:%s\n", "url": f"hashed @ {wheel.as_uri()}#{kind}=%s\n"}
+    if installer == "pip":
+        forms |= {"words": f"hashed==1.0 --hash {kind}:%s\n", "abbreviated": f"hashed==1.0 --ha={kind}:%s\n"}
+    for name, form in forms.items():
+        new(user, tool, work / name, user.write(work / f"{name}.txt", form % digest), "--installer", installer, env=environment)
+        assert python(user, work / name, "import hashed; print(hashed.there)") == "True"
+        is_linked = "installed into a directory" not in (work / name / "share/build.log").read_text()
+        assert is_linked == (kind == "sha256"), name
+        wrong = new(user, tool, work / "wrong", user.write(work / "wrong.txt", form % digest[::-1]), "--installer", installer, env=environment, check=False)
+        assert wrong.returncode == 1 and re.search("hash", wrong.stderr, re.IGNORECASE) and not (work / "wrong").exists(), name
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_dry_run_shows_what_would_be_installed(user, tool, work, uv, installer):
+    """The same packages as a build installs, dependencies and sources included; and nothing is left."""
+    spec = user.write(work / "requirements.txt", "--no-binary markupsafe\nsix==1.16.0 ; python_version >= '3'\njinja2\n-c limits.txt\n")
+    user.write(work / "limits.txt", "jinja2==3.1.4\nmarkupsafe==2.1.5\n")
+    environment = uv | {"CONTAINERIZE_CACHE": str(work / "cache")}
+    before = staging_directories(user)
+    plan = user.run(str(tool), "new", "--dry-run", "--json", "--installer", installer, str(spec), env=environment).stdout
+    packages = {one["name"].lower(): one for one in json.loads(plan)}
+    assert {name: (one["version"], one["requested"]) for name, one in packages.items()} == {"six": ("1.16.0", True), "jinja2": ("3.1.4", True), "markupsafe": ("2.1.5", False)}
+    assert packages["six"]["sha256"] == "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
+    assert packages["six"]["url"].endswith("/six-1.16.0-py2.py3-none-any.whl")
+    assert re.fullmatch(r"(?i)markupsafe @ \S+/markupsafe-2\.1\.5\.tar\.gz#sha256=[0-9a-f]{64}", packages["markupsafe"]["build"])
+    shown = user.run(str(tool), "new", "--dry-run", "--installer", installer, str(spec), env=environment).stdout
+    assert re.search(r"^six +1\.16\.0 +six-1\.16\.0-py2\.py3-none-any\.whl$", shown, re.MULTILINE) and "\n3 packages" in shown
+    assert staging_directories(user) == before and sorted(path.name for path in work.iterdir()) == ["cache", "limits.txt", "requirements.txt"]
+
+
+def test_a_dry_run_says_why_it_cannot_know(user, tool, work):
+    (work / "project").mkdir()
+    user.write(work / "project/setup.py", "from setuptools import setup\nsetup(name='mine')\n")
+    spec = user.write(work / "requirements.txt", "-e ./project\n")
+    done = user.run(str(tool), "new", "--dry-run", str(spec), cwd=work, check=False)
+    assert done.returncode == 2 and "known only after the installation: './project' is editable" in done.stderr
+
+
 def test_uv(user, tool, work, spec, uv):
     new(user, tool, work / "env", spec, "--installer", "uv", env=uv)
     assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0"
@@ -331,24 +376,33 @@ def test_settings_do_not_misdirect_the_installer(user, tool, work, spec, uv, ins
     assert not any((work / name).exists() for name in ("target", "prefix", "root"))
 
 
-def test_a_project_by_which_uv_installs_elsewhere(user, tool, work, spec, uv):
-    """That in the working directory, also if uv found the package there."""
+def by_uv(user, uv, *arguments):
+    user.run(f"{uv['PATH'].partition(':')[0]}/uv", *map(str, arguments), env=uv)
+
+
+def test_a_project_by_which_uv_looks_elsewhere(user, tool, work, spec, uv):
+    """That in the working directory."""
     user.write(work / "pyproject.toml", f'[project]\nname = "x"\nversion = "1"\n[tool.uv.pip]\ntarget = "{work}/elsewhere"\n')
+    by_uv(user, uv, "pip", "install", "--python", "/usr/bin/python3", "--target", work / "elsewhere", "six==1.16.0")
     both = user.write(work / "both.txt", "six==1.16.0\npip\n")
     for requirements in (spec, both):
         done = new(user, tool, work / "env", requirements, env=uv, cwd=work, check=False)
-        assert done.returncode == 1 and "these packages are missing: " in done.stderr, done.stderr
+        assert done.returncode == 1 and "these packages are missing: six\n" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("setting", ["target", "prefix"])
-def test_settings_by_which_uv_installs_elsewhere(user, tool, work, spec, uv, setting):
-    """Later builds fail, too, although uv then finds all packages there, and installs nothing."""
+def test_settings_by_which_uv_looks_elsewhere(user, tool, work, spec, uv, setting):
+    """Nothing is installed there, and what uv finds there is not taken for installed."""
     file = user.write(work / "uv.toml", f'[pip]\n{setting} = "{work}/elsewhere"\n')
+    environment = {**uv, "UV_CONFIG_FILE": str(file)}
+    new(user, tool, work / "env", spec, env=environment)
+    assert python(user, work / "env", "import six; print(six.__version__)") == "1.16.0" and list((work / "elsewhere").rglob("six*")) == []
+    by_uv(user, uv, "pip", "install", "--python", "/usr/bin/python3", f"--{setting}", work / "elsewhere", "six==1.16.0")
     only_marked = user.write(work / "marked.txt", "six==1.16.0 ; python_version > '3'\npip\n")
-    for requirements in (spec, spec, only_marked):
-        done = new(user, tool, work / "env", requirements, env={**uv, "UV_CONFIG_FILE": str(file)}, check=False)
-        assert done.returncode == 1 and re.search("these packages are missing: (pip, )?six\n", done.stderr), done.stderr
-        assert "uv.toml" in done.stderr and not (work / "env").exists()
+    for requirements in (spec, only_marked):
+        done = new(user, tool, work / "other", requirements, env=environment, check=False)
+        assert done.returncode == 1 and "these packages are missing: six\n" in done.stderr, done.stderr
+        assert "uv.toml" in done.stderr and not (work / "other").exists()
 
 
 def test_uv_takes_the_version_of_the_environments_python(user, tool, work, uv):
@@ -380,7 +434,7 @@ def test_checksums_are_verified_whatever_uv_is_told(user, tool, work, uv, settin
     file = user.write(work / "uv.toml", "[pip]\nverify-hashes = false\n")
     env = {**uv, **({"UV_NO_VERIFY_HASHES": "1"} if setting == "variable" else {"UV_CONFIG_FILE": str(file)})}
     done = new(user, tool, work / "env", spec, "--installer", "uv", env=env, check=False)
-    assert done.returncode == 1 and "hash" in done.stderr.lower(), done.stderr
+    assert done.returncode == 1 and "the checksum of this package differs from that in the requirements" in done.stderr, done.stderr
 
 
 # --- replacing -------------------------------------------------------------------------------------------------------
@@ -419,7 +473,7 @@ def test_unknown_package_shows_pips_reason(user, tool, work):
     spec = user.write(work / "r.txt", "no-such-package-anywhere-1234\n")
     done = new(user, tool, work / "env", spec, check=False)
     assert done.returncode == 1
-    assert "pip could not install the requirements" in done.stderr
+    assert "pip could not resolve the requirements" in done.stderr
     assert "No matching distribution found for no-such-package-anywhere-1234" in done.stderr
     log = re.search(r"The full log is (.*)", done.stderr).group(1)
     assert "no-such-package-anywhere-1234" in Path(log).read_text()

@@ -291,7 +291,7 @@ def read_all(user, prefix, interpreter=None):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(("kind", "each"), [("eio", 2), ("short", 1)])
+@pytest.mark.parametrize(("kind", "each"), [("eio-except", 3), ("short", 1)])
 def test_reads_that_fail_now_and_then(user, small, sessions, bad, kind, each):
     """A failing read is an error for the program, and no failure is cached."""
     expected, none = read_all(user, small)
@@ -301,7 +301,7 @@ def test_reads_that_fail_now_and_then(user, small, sessions, bad, kind, each):
     servers = sessions.servers()
     bad.fail(kind, each)
     digest, failures = read_all(user, bad.prefix)
-    assert digest == expected and (int(failures) > 0) == (kind == "eio")
+    assert digest == expected and (int(failures) > 0) == (kind == "eio-except")
     assert sessions.servers() == servers, "the server is the same"
     bad.heal()
     assert read_all(user, bad.prefix) == [expected, "0"]

@@ -14,7 +14,7 @@ ENGINES = {"auto", "native", "apptainer", "singularity"}
 # What completes a line.
 LINES = {
     "containerize ne": {"new"},
-    "containerize cache ": {"dir", "info", "clean"},
+    "containerize cache ": {"dir", "info", "verify", "clean"},
     "containerize cache info --j": {"--json"},
     "containerize new --off": {"--offline"},
     "containerize new --engine ": ENGINES,

@@ -11,7 +11,6 @@ import sys
 import tarfile
 import tempfile
 import urllib.parse
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from conftest import BUILD, SOURCE
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 import guarded_server  # noqa: E402
+import python_wheels  # noqa: E402
 from oci_image import Layout  # noqa: E402
 from registry import Registry  # noqa: E402
 from test_base import HERE  # noqa: E402
@@ -51,16 +51,7 @@ def assert_no_secret(what, data: bytes):
 
 
 def wheel(directory: Path, name: str) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / f"{name}-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(f"{name}.py", "there = True\n")
-        archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{name}-1.0.dist-info/WHEEL",
-                         "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{name}-1.0.dist-info/RECORD", f"{name}.py,,\n{name}-1.0.dist-info/METADATA,,\n"
-                                                         f"{name}-1.0.dist-info/WHEEL,,\n{name}-1.0.dist-info/RECORD,,\n")
-    return file
+    return python_wheels.wheel(directory, name, {f"{name}.py": "there = True\n"})
 
 
 def index(root: Path, *names: str):

@@ -3,7 +3,7 @@
 build_packages=(
     ca-certificates cmake g++ git ninja-build pkg-config
     libbz2-dev libc-ares-dev libcli11-dev liblz4-dev liblzma-dev libnghttp2-dev libre2-dev libsquashfs-dev libssl-dev
-    libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev python3 zlib1g-dev zstd
+    libtomlplusplus-dev libyaml-cpp-dev libzstd-dev nettle-dev nlohmann-json3-dev python3 zlib1g-dev zstd
 )
 # What else a machine needs on which users build environments.
 run_packages=(python3-venv)

@@ -3,6 +3,7 @@
 //
 //     eio 1          each read fails
 //     eio 5          each fifth read fails
+//     eio-except 3   each read fails, except each third one
 //     eio 1 20 29    each read of any of the bytes 20 to 29 fails
 //     short 1        each read returns less than requested
 //     hang 1 20 29   each read of any of the bytes 20 to 29 waits until FAULTS says something else
@@ -44,7 +45,10 @@ std::string fault_of(std::string_view path, off_t offset, size_t size) {
     std::ifstream file(faults);
     file >> kind >> each;
     if (file >> first >> last && (offset > last || offset + static_cast<off_t>(size) <= first)) return {};
-    return each != 0 && ++reads % each == 0 ? kind : std::string();
+    if (each == 0) return {};
+    const bool is_each = ++reads % each == 0;
+    if (kind == "eio-except") return is_each ? "" : "eio";
+    return is_each ? kind : "";
 }
 
 void wait() {

@@ -234,7 +234,7 @@ TEST(Tree, DescribesOptions) {
     EXPECT_EQ(option("new", "--tmpdir").value, "DIR");
     EXPECT_EQ(option("new", "--tmpdir").offer, Offer::directories);
     EXPECT_EQ(option("new", "SPEC").offer, Offer::files);
-    EXPECT_EQ(option("new", "--installer").choices, (Words{"auto", "pip", "uv"}));
+    EXPECT_EQ(option("new", "--installer").choices, (Words{"auto", "pip", "uv", "pip-tree"}));
     EXPECT_TRUE(option("new", "--bind").is_repeatable);
     EXPECT_TRUE(option("job", "--site").description.contains("or the variable CONTAINERIZE_SITE"));
     EXPECT_EQ(option("activate", "INSTALLATION").offer, Offer::installations);

@@ -63,6 +63,7 @@ TEST(Installer, UvIsTakenOnlyWhereNothingIsLost) {
 
 TEST(Installer, IsTheOneAskedFor) {
     EXPECT_EQ(choose("", {"x"}, {}, Installer::pip).installer, Installer::pip);
+    EXPECT_EQ(choose("", {"x"}, {}, Installer::pip_tree).installer, Installer::pip);
     const auto forced = choose("global.trusted-host='host'\n", {"x"}, {}, Installer::uv);
     EXPECT_EQ(forced.installer, Installer::uv);
     EXPECT_EQ(forced.warning, "uv does not support your pip setting 'trusted-host'");
@@ -304,8 +305,9 @@ TEST(Installer, TheCauseThatUvNamesIsShown) {
 TEST(Installer, NamesAreParsed) {
     EXPECT_EQ(*parse_installer("auto"), Installer::automatic);
     EXPECT_EQ(*parse_installer("uv"), Installer::uv);
+    EXPECT_EQ(*parse_installer("pip-tree"), Installer::pip_tree);
     EXPECT_EQ(to_string(parse_installer("conda").error()),
-              "unknown installer: 'conda'\nGive auto, pip or uv.");
+              "unknown installer: 'conda'\nGive auto, pip, uv or pip-tree.");
 }
 
 } // namespace

@@ -1,0 +1,166 @@
+// The cache of package images: what is damaged, unfinished or another user's is never used.
+#include "core/filesystem.h"
+#include "good.h"
+#include "packages/package_images.h"
+#include "temporary.h"
+#include "util/in_parallel.h"
+
+#include <array>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace containerize::packages {
+namespace {
+
+using test::error_of;
+using test::good;
+using test::TemporaryDirectory;
+
+class Images : public testing::Test {
+protected:
+    Images() : images(make("cache"), make("fallback")) {}
+
+    fs::path make(const char* name) {
+        fs::create_directory(work / name);
+        return work / name;
+    }
+
+    Result<std::unique_ptr<image::Reader>> add(const std::string& content) {
+        return images.make(key, {}, [&](image::Writer& writer) -> Status {
+            ++times_filled;
+            TRY(writer.begin_file("file", {}));
+            TRY(writer.append(std::as_bytes(std::span(content))));
+            return writer.end_file();
+        });
+    }
+
+    [[nodiscard]] std::vector<std::string> names(const char* directory) const {
+        std::vector<std::string> found;
+        for (const auto& entry : fs::directory_iterator(work / directory))
+            found.push_back(entry.path().filename());
+        return found;
+    }
+    [[nodiscard]] fs::path file() const { return work / "cache" / key.file_name(); }
+
+    TemporaryDirectory work;
+    PackageImages images;
+    const ImageKey key{.archive = std::string(64, 'a'), .compression = {}, .block_size = 131072};
+    int times_filled = 0;
+};
+
+TEST_F(Images, AreNamedByAllThatDecidesTheirBytes) {
+    EXPECT_EQ(key.file_name(), std::string(64, 'a') + "-zstd3-128K.1.sqfs");
+    ImageKey other = key;
+    other.part = "cpython-311-a70d0d0a";
+    other.compression = {.compressor = image::Compressor::lz4, .level = 0};
+    other.block_size = 4096;
+    EXPECT_EQ(other.file_name(), std::string(64, 'a') + "-cpython-311-a70d0d0a-lz4-4K.1.sqfs");
+}
+
+TEST_F(Images, AreFoundAfterTheyWereMade) {
+    EXPECT_EQ(images.find(key), nullptr);
+    const auto made = good(add("content"));
+    EXPECT_NE(made, nullptr);
+    const auto found = images.find(key);
+    ASSERT_NE(found, nullptr);
+    EXPECT_TRUE(found->lookup(found->root(), "file"));
+    EXPECT_EQ(names("cache"), std::vector{key.file_name()});
+}
+
+TEST_F(Images, ThatWereCutOrChangedAreRemoved) {
+    good(add("content"));
+    const auto whole = good(read_file(file()));
+    for (const std::size_t size : {std::size_t{0}, std::size_t{50}, whole.size() / 2, whole.size() - 1}) {
+        std::ofstream(file(), std::ios::trunc) << whole.substr(0, size);
+        EXPECT_EQ(images.find(key), nullptr) << size;
+        EXPECT_FALSE(fs::exists(file())) << size;
+    }
+    for (std::size_t position = 0; position < whole.size(); position += 97) {
+        auto changed = whole;
+        changed[position] = static_cast<char>(changed[position] ^ 0x10);
+        std::ofstream(file(), std::ios::trunc) << changed;
+        EXPECT_EQ(images.find(key), nullptr) << position;
+    }
+    std::ofstream(file(), std::ios::trunc) << whole;
+    EXPECT_NE(images.find(key), nullptr);
+}
+
+TEST_F(Images, OfOthersAreNotUsed) {
+    good(add("content"));
+    ASSERT_EQ(chmod(file().c_str(), 0666), 0);
+    EXPECT_EQ(images.find(key), nullptr) << "others can write to it";
+    ASSERT_EQ(chmod(file().c_str(), 0644), 0);
+    EXPECT_NE(images.find(key), nullptr);
+    fs::rename(file(), work / "elsewhere");
+    fs::create_symlink(work / "elsewhere", file());
+    EXPECT_EQ(images.find(key), nullptr) << "a link may lead to anything";
+    if (geteuid() != 0) return;
+    fs::remove(file());
+    fs::rename(work / "elsewhere", file());
+    ASSERT_EQ(chown(file().c_str(), 12345, 12345), 0);
+    EXPECT_EQ(images.find(key), nullptr) << "another user's";
+}
+
+TEST_F(Images, ThatFailLeaveNothing) {
+    const auto failed = images.make(key, {}, [](image::Writer& writer) -> Status {
+        TRY(writer.begin_file("file", {}));
+        return fail({.what = "the archive is damaged"});
+    });
+    EXPECT_EQ(error_of(failed).what, "the archive is damaged");
+    EXPECT_TRUE(names("cache").empty());
+    EXPECT_TRUE(names("fallback").empty());
+}
+
+TEST_F(Images, AreMadeElsewhereIfTheCacheCannotBeWritten) {
+    const PackageImages unwritable(work / "missing", work / "fallback");
+    const auto made = good(unwritable.make(
+        key, {}, [](image::Writer& writer) { return writer.add_directory("d", {.mode = 0755}); }));
+    EXPECT_TRUE(made->lookup(made->root(), "d"));
+    EXPECT_EQ(names("fallback"), std::vector{key.file_name()});
+    EXPECT_NE(unwritable.find(key), nullptr);
+}
+
+TEST_F(Images, OfManyThreadsAreAllWhole) {
+    good(in_parallel(8, 64, [&](std::size_t number) -> Status {
+        const ImageKey own{.archive = std::string(64, static_cast<char>('a' + number % 4)),
+                           .compression = {},
+                           .block_size = 4096};
+        TRY(images.make(own, {}, [](image::Writer& writer) { return writer.add_directory("d", {}); }));
+        return images.find(own) ? Status() : Status(fail({.what = "not found"}));
+    }));
+    EXPECT_EQ(names("cache").size(), 4U);
+}
+
+TEST_F(Images, AreVerifiedAndRemoved) {
+    good(add("content"));
+    const auto size = fs::file_size(file());
+    const auto damaged = work / "cache" / (std::string(64, 'd') + "-zstd3-128K.1.sqfs");
+    std::ofstream(damaged) << "no image";
+    std::ofstream(work / "cache/.new-1-1") << "a build that runs";
+    std::ofstream(work / "cache/notes.txt") << "not ours";
+    EXPECT_EQ(images_in(work / "cache").files, 3U);
+    const auto verified = good(verify_images(work / "cache", 2));
+    EXPECT_EQ(verified.good.files, 1U);
+    EXPECT_EQ(verified.good.bytes, size);
+    EXPECT_EQ(verified.damaged, std::vector<fs::path>{damaged});
+    EXPECT_FALSE(fs::exists(damaged));
+    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).files, 0U);
+    for (const auto& name : std::vector<std::string>{key.file_name(), ".new-1-1", "notes.txt"}) {
+        const std::array old = {timespec{.tv_sec = 1, .tv_nsec = 0}, timespec{.tv_sec = 1, .tv_nsec = 0}};
+        EXPECT_EQ(utimensat(AT_FDCWD, (work / "cache" / name).c_str(), old.data(), 0), 0);
+    }
+    EXPECT_NE(images.find(key), nullptr); // now it was used
+    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).files, 1U);
+    EXPECT_TRUE(fs::exists(file()));
+    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(0))).files, 1U);
+    EXPECT_EQ(names("cache"), std::vector<std::string>{"notes.txt"});
+}
+
+} // namespace
+} // namespace containerize::packages
