@@ -315,6 +315,9 @@ private:
 
     Status add_records(const fs::path& assembly) {
         context_.record["command"] = context_.options.command_line;
+        context_.record.erase("exclude_newer"); // of the previous state
+        if (const auto& cutoff = context_.options.exclude_newer)
+            context_.record["exclude_newer"] = cutoff->text();
         if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
         fs::path previous_lock;
         if (previous_ != nullptr)

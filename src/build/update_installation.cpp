@@ -16,6 +16,10 @@ Status check_request(const UpdateOptions& options) {
     const bool something = !build.spec.empty() || !build.conda.requirements.empty() || build.pre_install ||
                            build.post_install || build.environ_script || !build.wrapper_paths.empty() ||
                            build.change_engine || !options.command.empty();
+    if (build.exclude_newer && !options.command.empty())
+        return fail_input("--exclude-newer does not apply to a command after --",
+                          "only packages that containerize installs itself can be left out", {},
+                          "Leave out one of them, or give the command's own option for this.");
     if (something) return {};
     return fail_input(
         "no change is given", {}, {},

@@ -15,6 +15,7 @@
 #include "manifest/launch_settings.h"
 #include "util/log.h"
 
+#include <ctime>
 #include <utility>
 
 namespace containerize::cli {
@@ -159,6 +160,11 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
         options.conda.requirements.emplace_back(file);
     if (!arguments.platform.empty()) options.conda.subdir = arguments.platform;
     options.conda.cuda = arguments.cuda;
+    if (arguments.exclude_newer) {
+        auto cutoff = parse_cutoff(*arguments.exclude_newer, std::time(nullptr));
+        if (!cutoff) cutoff.error().where = "--exclude-newer";
+        options.exclude_newer = TRY(std::move(cutoff));
+    }
     options.conda.environment = arguments.environment;
     options.conda.categories = arguments.categories;
     options.conda.offline = arguments.offline;
@@ -208,6 +214,12 @@ void add_solve_options(CLI::App& command, BuildArguments& arguments) {
     command.add_option("--cuda", arguments.cuda, "CUDA version of the nodes that will run the programs")
         ->type_name("X.Y")
         ->default_str("this machine's, if it has a driver");
+    command
+        .add_option("--exclude-newer", arguments.exclude_newer,
+                    "Leave out packages that were published later than this date or time, or within this "
+                    "duration, such as `7 days`")
+        ->type_name("DATE")
+        ->default_str("no limit");
     command.add_flag("--offline", arguments.offline,
                      "Use only caches and --find-links directories, no network");
     command.add_flag("--no-config", arguments.no_config, "Ignore .condarc files and CONDA_ variables")

@@ -4,6 +4,7 @@
 #include "build/build.h"
 #include "core/error.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct BuildArguments {
     std::string gpu;
     bool isolate = false, bind_required = false;
     std::string platform, cuda, environment;
+    std::optional<std::string> exclude_newer; ///< if given, perhaps empty
     std::vector<std::string> categories;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;

@@ -21,6 +21,8 @@ constexpr std::string_view anaconda_server = "https://repo.anaconda.com";
 constexpr std::array anaconda_defaults = {"https://repo.anaconda.com/pkgs/main",
                                           "https://repo.anaconda.com/pkgs/r"};
 constexpr const char* default_channel = "conda-forge";
+constexpr const char* other_address =
+    "Give an https address of the channel or of a mirror, or copy it to a directory and give its path.";
 
 constexpr std::string_view terms = "its terms of service (anaconda.com/legal) require a paid licence for "
                                    "organisations of 200 people or more";
@@ -144,7 +146,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
         if (can_fetch(url)) return channel;
         return fail_input("the channel '" + name + "' cannot be used",
                           "its URL is not an http, https or file URL: " + without_credentials(url),
-                          asked.where);
+                          asked.where, other_address);
     }
     channel.mirrors.clear();
     bool has_own = false;
@@ -160,7 +162,8 @@ Result<Channel> named(const Located& asked, const Config& config) {
     }
     if (channel.mirrors.empty())
         return fail_input("the channel '" + name + "' cannot be used",
-                          "none of its mirrored_channels is an http, https or file URL", asked.where);
+                          "none of its mirrored_channels is an http, https or file URL", asked.where,
+                          other_address);
     // If only mirrors are configured, the channel may not exist anywhere else.
     if (!has_own) channel.url = without_credentials(channel.mirrors.front());
     channel.name = name;
@@ -171,7 +174,7 @@ Result<Channel> resolve_one(const Located& asked, const Config& config) {
     if (is_url(asked.text)) {
         if (can_fetch(asked.text)) return at_url(asked.text, config);
         return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
-                          "its URL is not an http, https or file URL", asked.where);
+                          "its URL is not an http, https or file URL", asked.where, other_address);
     }
     if (is_path(asked.text)) return at_path(asked, config);
     const bool strange = std::ranges::any_of(

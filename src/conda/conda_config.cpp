@@ -401,6 +401,7 @@ void read_network(Reader& reader, Config& config) {
     if (const auto threads = reader.number("fetch_threads", 64); threads && *threads >= 1)
         http.parallel = static_cast<unsigned>(*threads);
     config.offline = reader.boolean("offline").value_or(false);
+    config.use_shards = reader.boolean("repodata_use_shards").value_or(true);
     if (const auto ttl = reader.number("local_repodata_ttl", 10 * 365 * a_day))
         config.local_repodata_ttl = static_cast<int>(*ttl);
 }

@@ -39,6 +39,7 @@ struct Config {
     bool pip_with_python = true;              ///< add_pip_as_python_dependency
     std::vector<std::filesystem::path> pkgs_dirs; ///< conda's package caches, which are only read
     bool offline = false;
+    bool use_shards = true;     ///< repodata_use_shards
     int local_repodata_ttl = 1; ///< seconds; 0: always ask; 1: as long as the server says
 
     http::Settings http = default_http();

@@ -203,6 +203,13 @@ private:
             *field = lower(value);
             return {};
         }
+        // Without them, a channel's dependency would mean something else.
+        static constexpr auto unsupported = std::to_array<std::pair<std::string_view, std::string_view>>(
+            {{"when", "Leave it out, or request the package only where the condition holds."},
+             {"extras", "Request the packages of the group instead."},
+             {"flags", "Select the variant with build=PATTERN instead."}});
+        for (const auto& [name, hint] : unsupported)
+            if (key == name) return refuse("'" + key + "' is not supported", std::string(hint));
         if (unknown_keys_ == UnknownKeys::ignored) return {};
         return refuse("unknown key '" + key + "' in brackets",
                       key == "url" ? "Write only the URL, in place of the package name."

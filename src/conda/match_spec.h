@@ -46,7 +46,7 @@ std::optional<FileName> parse_file_name(std::string_view file_name);
 bool is_subdir(std::string_view text);
 
 /// What to do with unknown keys in brackets: refused in specs of users, ignored in those of channels, which
-/// may be newer.
+/// may be newer. Conditions, extras and flags (CEP 43 to 45) are always refused.
 enum class UnknownKeys { refused, ignored };
 /// Parses every documented form, including URLs and paths of packages. The error says which part is wrong;
 /// the caller adds file and line.

@@ -2,14 +2,13 @@
 
 #include "conda/libsolv.h"
 #include "conda/matching.h"
-#include "conda/repodata_index.h"
-#include "core/mapped_file.h"
+#include "conda/package_list.h"
 #include "core/text.h"
 #include "util/json.h"
 #include "util/log.h"
 
 #include <algorithm>
-#include <functional>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -25,46 +24,26 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-struct List {
-    Repodata source;
-    MappedFile json;
-    RepodataIndex index;
-    std::string base_url; ///< of archives, without a final '/'
-};
-
 /// Fills one repository with records from a list.
 class Reader {
 public:
-    Reader(Repo* repo, const List& list, Matching& matching,
-           std::unordered_map<Id, std::string_view>& records)
+    Reader(Repo* repo, const PackageList& list, Matching& matching,
+           std::unordered_map<Id, std::string_view>& records, const std::optional<Cutoff>& cutoff)
         : repo_(repo), pool_(repo->pool), list_(list), matching_(matching), records_(records),
-          data_(repo_add_repodata(repo, 0)) {}
+          cutoff_(cutoff), data_(repo_add_repodata(repo, 0)) {}
 
-    Status read(const std::set<std::string, std::less<>>& names) {
-        struct Record {
-            bool old_form;
-            RecordPlace place;
-        };
-        const auto whole = list_.json.text();
-        std::vector<Record> wanted;
-        for (const auto& name : names)
-            for (const auto& place : list_.index.places(name)) {
-                const auto text = whole.substr(place.offset, place.length);
-                const auto file = text.substr(0, text.find('"', 1));
-                wanted.push_back({.old_form = file.ends_with(".tar.bz2"), .place = place});
-            }
-        // The solution depends on the order of packages, so keep that of the list.
-        std::ranges::sort(wanted, {},
-                          [](const Record& one) { return std::pair(one.old_form, one.place.offset); });
+    Status read(const Names& names) {
         try {
-            for (const auto& one : wanted)
-                record(whole.substr(one.place.offset, one.place.length));
+            for (const auto text : list_.records(names))
+                record(text);
         } catch (const simdjson::simdjson_error& error) {
-            return damaged_list(list_.source, error.what());
+            return damaged_list(list_.source(), error.what());
         }
         repodata_internalize(data_);
         return {};
     }
+
+    [[nodiscard]] std::size_t left_out() const { return left_out_; }
 
 private:
     void record(std::string_view text) {
@@ -96,24 +75,36 @@ private:
             leave_out(id);
             return skip(file, "its name, version, build or a dependency is invalid");
         }
+        if (cutoff_ && !is_older()) {
+            leave_out(id);
+            ++left_out_;
+            return;
+        }
         solvable->provides = repo_addid_dep(repo_, solvable->provides,
                                             pool_rel2id(pool_, solvable->name, solvable->evr, REL_EQ, 1), 0);
         repodata_set_str(data_, id, SOLVABLE_MEDIAFILE, file.c_str());
         records_[id] = raw;
     }
 
+    /// By when the channel published it, or if it does not tell that, when it was built (CEP 47).
+    [[nodiscard]] bool is_older() const {
+        const auto time = published_ != 0 ? published_ : built_;
+        return time != 0 && time < static_cast<std::uint64_t>(cutoff_->seconds);
+    }
+
     /// Does not reuse the id: libsolv would apply this record's data to the next one.
     void leave_out(Id id) { repo_free_solvable(repo_, id, 0); }
 
     void skip(std::string_view file, std::string_view why) const {
-        log::detail(fmt::format("{}/{}: {} is ignored: {}", list_.source.channel.name, list_.source.subdir,
-                                file, why));
+        log::detail(fmt::format("{}/{}: {} is ignored: {}", list_.source().channel.name,
+                                list_.source().subdir, file, why));
     }
 
     void fill(Id id, ondemand::object& object) {
         Solvable* solvable = pool_id2solvable(pool_, id);
         plain_ = true;
         has_build_ = false;
+        built_ = published_ = 0;
         for (auto field : object) {
             const std::string_view key = field.unescaped_key();
             ondemand::value value = field.value();
@@ -143,9 +134,10 @@ private:
             } else if (key == "track_features") {
                 track_features(id, value);
             } else if (key == "timestamp") {
-                const auto time = number(value);
-                repodata_set_num(data_, id, SOLVABLE_BUILDTIME,
-                                 time > 253'402'300'799ULL ? time / 1000 : time);
+                built_ = seconds(value);
+                repodata_set_num(data_, id, SOLVABLE_BUILDTIME, built_);
+            } else if (key == "indexed_timestamp") {
+                published_ = seconds(value);
             }
         }
     }
@@ -170,6 +162,12 @@ private:
         return as_double >= 0 && as_double < 1e18 ? static_cast<std::uint64_t>(as_double) : 0;
     }
 
+    /// Some channels have seconds, others milliseconds.
+    static std::uint64_t seconds(ondemand::value value) {
+        const auto time = number(value);
+        return time > 253'402'300'799ULL ? time / 1000 : time;
+    }
+
     Id plain_id(std::string_view text) {
         plain_ = plain_ && is_plain(text);
         return text_id(text);
@@ -183,67 +181,29 @@ private:
     }
     Repo* repo_;
     Pool* pool_;
-    const List& list_;
+    const PackageList& list_;
     Matching& matching_;
     std::unordered_map<Id, std::string_view>& records_;
+    const std::optional<Cutoff>& cutoff_;
+    std::size_t left_out_ = 0;
     ::Repodata* data_;
     ondemand::parser parser_;
     bool plain_ = true; ///< whether the record's name, version, build and dependencies are valid
     bool has_build_ = false;
+    std::uint64_t built_ = 0, published_ = 0; ///< seconds since 1970; 0 if unknown
     std::string buffer_, c_string_;
 };
-
-/// CEP 15: archives may be elsewhere than the list. Parses nothing but the small object "info".
-std::string base_url_of(std::string_view list, const Repodata& source) {
-    std::string standard = source.channel.url + "/" + source.subdir;
-    try {
-        ondemand::parser parser;
-        // Accept "info" only as the first key, where it is in practice: a package might be named so, too.
-        const auto info = list.substr(0, 200).find("\"info\"");
-        const bool first =
-            info != list.npos && list.substr(0, info).find_first_not_of(" \t\r\n{") == list.npos;
-        const auto open = first ? list.find('{', info) : list.npos;
-        const auto close = open == list.npos ? list.npos : list.find('}', open);
-        if (close == list.npos) return standard;
-        const simdjson::padded_string text(list.substr(open, close - open + 1));
-        auto document = parser.iterate(text);
-        std::string_view base;
-        if (document.find_field_unordered("base_url").get(base) != simdjson::SUCCESS || base.empty())
-            return standard;
-        std::string url(base);
-        while (url.ends_with('/'))
-            url.pop_back();
-        if (url.find("://") != std::string::npos) return url;
-        // Relative to the list's own URL.
-        if (url.starts_with("./")) url.erase(0, 2);
-        return url == "." ? standard : standard + "/" + url;
-    } catch (const simdjson::simdjson_error&) {
-        return standard;
-    }
-}
-
-/// A predicate for at least the names that the pattern matches: for a glob, all with its literal beginning.
-std::function<bool(std::string_view)> names_that_may_match(std::string_view pattern) {
-    if (pattern.starts_with('^')) {
-        auto expression = StringMatch::parse(pattern);
-        if (!expression) return [](std::string_view) { return false; };
-        return
-            [expression = std::move(*expression)](std::string_view name) { return expression.matches(name); };
-    }
-    const std::string start(
-        pattern.substr(0, pattern.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-")));
-    return [start](std::string_view name) { return name.starts_with(start); };
-}
 
 } // namespace
 
 struct PackagePool::State {
     Pool* pool = pool_create();
-    std::map<const Repo*, List> lists;
+    std::map<const Repo*, PackageList> lists;
     Repo* of_machine = nullptr;
     std::unordered_map<Id, std::string> channels_of_installed;
     std::unordered_map<Id, std::string_view> records; ///< text of each record, in its list
     std::unordered_map<Id, std::vector<Id>> by_name;  ///< solvables from channels
+    std::size_t left_out = 0;
     Matching matching{pool, [this](Id solvable) { return record(solvable); }};
 
     State() = default;
@@ -252,58 +212,27 @@ struct PackagePool::State {
     ~State() { pool_free(pool); }
 
     Result<Repo*> open_list(const Repodata& source);
-    [[nodiscard]] std::set<std::string, std::less<>> reach(const std::vector<std::string>& wanted) const;
-    Status read_records(const std::set<std::string, std::less<>>& names);
+    Status read_records(const Names& names, const std::optional<Cutoff>& cutoff);
     [[nodiscard]] Result<PackageRecord> record(Id solvable) const;
     void note_channels_of_installed();
     void add_machine(const std::vector<VirtualPackage>& machine);
 };
 
 Result<Repo*> PackagePool::State::open_list(const Repodata& source) {
-    auto json = TRY(MappedFile::map(source.json));
-    auto index = TRY(RepodataIndex::of(source, json.text()));
+    auto list = TRY(PackageList::open(source));
     Repo* repo = repo_create(pool, (source.channel.url + "/" + source.subdir).c_str());
     repo->priority = source.priority;
-    auto base_url = base_url_of(json.text(), source);
-    lists.emplace(repo, List{.source = source,
-                             .json = std::move(json),
-                             .index = std::move(index),
-                             .base_url = std::move(base_url)});
+    lists.emplace(repo, std::move(list));
     return repo;
 }
 
-// These names, and the names of all direct and indirect dependencies.
-std::set<std::string, std::less<>> PackagePool::State::reach(const std::vector<std::string>& wanted) const {
-    std::set<std::string, std::less<>> reached;
-    std::vector<std::string> next;
-    const auto add = [&](std::string_view name) {
-        if (!reached.contains(name)) next.emplace_back(*reached.emplace(name).first);
-    };
-    std::set<std::string, std::less<>> patterns; // usually none; many records may need the same one
-    const auto add_all = [&](std::string_view name) {
-        if (!is_name_pattern(name)) return add(name);
-        if (!patterns.emplace(name).second) return;
-        const auto fits = names_that_may_match(name);
-        for (const auto& [repo, list] : lists)
-            for (const auto one : list.index.names())
-                if (fits(lower(one))) add(one);
-    };
-    for (const auto& name : wanted)
-        add_all(name);
-    while (!next.empty()) {
-        const auto name = std::move(next.back());
-        next.pop_back();
-        for (const auto& [repo, list] : lists)
-            for (const auto need : list.index.needs(name))
-                add_all(need);
-    }
-    return reached;
-}
-
-Status PackagePool::State::read_records(const std::set<std::string, std::less<>>& names) {
+Status PackagePool::State::read_records(const Names& names, const std::optional<Cutoff>& cutoff) {
+    const std::optional<Cutoff> none;
     for (int i = 1; i < pool->nrepos; ++i) {
         Repo* repo = pool->repos[i];
-        TRY(Reader(repo, lists.at(repo), matching, records).read(names));
+        Reader reader(repo, lists.at(repo), matching, records, repo == pool->installed ? none : cutoff);
+        TRY(reader.read(names));
+        left_out += reader.left_out();
     }
     return {};
 }
@@ -336,7 +265,9 @@ PackagePool& PackagePool::operator=(PackagePool&&) noexcept = default;
 PackagePool::~PackagePool() = default;
 
 Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::vector<std::string> wanted,
-                                      const std::vector<VirtualPackage>& machine, const Repodata* installed) {
+                                      const std::vector<VirtualPackage>& machine,
+                                      const LoadOptions& options) {
+    const auto* installed = options.installed;
     auto state = std::make_unique<State>();
     pool_setdisttype(state->pool, DISTTYPE_CONDA);
     for (const auto& list : lists) {
@@ -346,10 +277,14 @@ Result<PackagePool> PackagePool::load(const std::vector<Repodata>& lists, std::v
     if (installed != nullptr) {
         Repo* repo = TRY(state->open_list(*installed));
         pool_set_installed(state->pool, repo);
-        for (const auto name : state->lists.at(repo).index.names())
+        for (const auto name : state->lists.at(repo).names())
             wanted.emplace_back(name);
     }
-    TRY(state->read_records(state->reach(wanted)));
+    std::vector<PackageList*> opened;
+    for (int i = 1; i < state->pool->nrepos; ++i)
+        opened.push_back(&state->lists.at(state->pool->repos[i]));
+    const auto names = TRY(reach(opened, wanted, options.shards));
+    TRY(state->read_records(names, options.exclude_newer));
     if (installed != nullptr) state->note_channels_of_installed();
     for (Id id = 1; id < state->pool->nsolvables; ++id)
         if (const Solvable* solvable = pool_id2solvable(state->pool, id); solvable->repo != nullptr)
@@ -380,13 +315,13 @@ Result<PackageRecord> PackagePool::State::record(Id solvable) const {
     const auto& list = lists.at(of_pool->repo);
     auto record = parse_record(parse_json_quietly(text->second));
     if (!record) {
-        record.error().where = list.source.channel.url;
+        record.error().where = list.source().channel.url;
         return record;
     }
-    if (record->subdir.empty()) record->subdir = list.source.subdir;
-    record->channel = list.source.channel.url;
+    if (record->subdir.empty()) record->subdir = list.source().subdir;
+    record->channel = list.source().channel.url;
     record->file_name = lookup_text(pool, solvable, SOLVABLE_MEDIAFILE);
-    record->url = list.base_url + "/" + record->file_name;
+    record->url = list.base_url() + "/" + record->file_name;
     return record;
 }
 
@@ -408,7 +343,7 @@ const std::string& PackagePool::channel(Id solvable) const {
         own != state_->channels_of_installed.end())
         return own->second;
     const auto found = state_->lists.find(pool_id2solvable(state_->pool, solvable)->repo);
-    return found == state_->lists.end() ? none : found->second.source.channel.url;
+    return found == state_->lists.end() ? none : found->second.source().channel.url;
 }
 
 bool PackagePool::is_virtual(Id solvable) const {
@@ -446,14 +381,18 @@ std::vector<Id> PackagePool::matching(const MatchSpec& spec, const std::vector<s
 std::vector<std::string> PackagePool::names() const {
     std::set<std::string> names;
     for (const auto& [repo, list] : state_->lists)
-        names.insert(list.index.names().begin(), list.index.names().end());
+        names.insert(list.names().begin(), list.names().end());
     return {names.begin(), names.end()};
+}
+
+std::size_t PackagePool::left_out() const {
+    return state_->left_out;
 }
 
 std::size_t PackagePool::size() const {
     std::size_t count = 0;
     for (const auto& [repo, list] : state_->lists)
-        if (repo != state_->pool->installed) count += list.index.records();
+        if (repo != state_->pool->installed) count += list.size();
     return count;
 }
 

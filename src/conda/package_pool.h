@@ -3,10 +3,13 @@
 
 #include "conda/match_spec.h"
 #include "conda/package_record.h"
+#include "conda/reach.h"
 #include "conda/repodata.h"
+#include "core/cutoff.h"
 #include "core/error.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,14 +26,21 @@ struct VirtualPackage {
     std::string name, version, build;
 };
 
+struct LoadOptions {
+    /// If not null, such a list of the installed packages, in which each record has its "channel".
+    const Repodata* installed = nullptr;
+    ShardAccess shards = {};
+    /// Leave out packages of channels that were published then or later, and those that do not tell when.
+    std::optional<Cutoff> exclude_newer = {};
+};
+
 class PackagePool {
 public:
     /// Loads the packages with the `wanted` names (or patterns) and everything they may need, from every
-    /// list. `installed`, if not null, is such a list of the installed packages, in which each record has its
-    /// "channel".
+    /// list.
     static Result<PackagePool> load(const std::vector<Repodata>& lists, std::vector<std::string> wanted,
                                     const std::vector<VirtualPackage>& machine,
-                                    const Repodata* installed = nullptr);
+                                    const LoadOptions& options = {});
     PackagePool(PackagePool&&) noexcept;
     PackagePool& operator=(PackagePool&&) noexcept;
     ~PackagePool();
@@ -54,7 +64,10 @@ public:
                                            const std::vector<std::string>& channels) const;
     /// All names in the lists, whether they were wanted or not.
     [[nodiscard]] std::vector<std::string> names() const;
-    [[nodiscard]] std::size_t size() const; ///< number of packages in the channels
+    /// The number of packages in the channels; of a channel with shards, in those that were fetched.
+    [[nodiscard]] std::size_t size() const;
+    /// How many that the request can reach were left out by LoadOptions::exclude_newer.
+    [[nodiscard]] std::size_t left_out() const;
 
 private:
     struct State;

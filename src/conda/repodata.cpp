@@ -2,6 +2,7 @@
 
 #include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
+#include "conda/temporary.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -27,38 +28,14 @@ namespace {
 
 constexpr std::int64_t day = 86400;
 
-/// A temporary file, removed by the destructor unless it was moved.
-class Temporary {
-public:
-    explicit Temporary(const fs::path& directory) {
-        std::string name = (directory / ".tmp-XXXXXX").string();
-        Fd file(mkostemp(name.data(), O_CLOEXEC));
-        if (file) file_ = {.path = name, .file = std::make_shared<const Fd>(std::move(file))};
-        path_ = file_.path;
-    }
-    Temporary(Temporary&& other) noexcept
-        : file_(std::move(other.file_)), path_(std::exchange(other.path_, {})) {}
-    Temporary& operator=(Temporary&&) = delete;
-    ~Temporary() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove(path_, ignored);
-    }
-    explicit operator bool() const { return static_cast<bool>(file_); }
-    /// Whoever moves the file must update its path.
-    [[nodiscard]] OpenFile& file() { return file_; }
-    [[nodiscard]] const OpenFile& file() const { return file_; }
-
-private:
-    OpenFile file_;
-    fs::path path_; ///< the original path
-};
-
-/// Removes temporary files of killed builds.
+/// Removes temporary files of killed builds, and shards that no build used for long.
 void remove_abandoned(const fs::path& directory) {
     std::error_code ignored;
-    for (const auto& name : names_in(directory))
-        if (name.starts_with(".tmp-") && last_use(directory / name) + day < std::time(nullptr))
+    for (const auto& name : names_in(directory)) {
+        const auto kept = name.starts_with(".tmp-") ? day : name.ends_with(shard_ending) ? 30 * day : 0;
+        if (kept > 0 && last_use(directory / name) + kept < std::time(nullptr))
             fs::remove(directory / name, ignored);
+    }
 }
 
 /// The work for one subdir of one channel.
@@ -77,12 +54,14 @@ struct Task {
 
     [[nodiscard]] bool is_local() const { return channel.mirrors.front().starts_with("file:"); }
 
-    void load() {
+    void load(const Config& config) {
         state = slot.read();
-        // Drop the validators if the content is unusable, but keep what is known about missing forms.
         json = state ? slot.content(*state) : OpenFile();
+        if (json && is_sharded() && !config.use_shards) json = {};
+        // Drop the validators if the content is unusable, but keep what is known about missing forms.
         if (state && !state->identity.empty() && !json) forget_content();
     }
+    [[nodiscard]] bool is_sharded() const { return state->form == shard_index.file; }
     void forget_content() {
         json = {};
         state->identity.clear();
@@ -115,11 +94,13 @@ Result<std::string> signature(const fs::path& file) {
                        info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
 }
 
-/// Prefers the plain file, from which the others are made.
+/// Prefers the plain file, from which the others are made. With the whole list on disk, shards would save
+/// nothing.
 const RepodataForm* local_form(const fs::path& directory) {
     std::error_code ignored;
     for (auto form = repodata_forms.rbegin(); form != repodata_forms.rend(); ++form)
-        if (fs::is_regular_file(directory / form->file, ignored)) return &*form;
+        if (form->packing != Packing::shards && fs::is_regular_file(directory / form->file, ignored))
+            return &*form;
     return nullptr;
 }
 
@@ -199,7 +180,7 @@ private:
         std::ranges::sort(sorted, {}, [](const Task* task) { return task->slot.lock(); });
         for (Task* task : sorted) {
             task->lock = TRY(lock_of(*task));
-            task->load();
+            task->load(config_);
             if (is_usable(*task, config_)) task->settle();
         }
         std::erase_if(pending_, [](const Task* task) { return task->settled; });
@@ -215,6 +196,7 @@ private:
     }
 
     [[nodiscard]] bool is_lacking(const Task& task, const RepodataForm& form) const {
+        if (form.packing == Packing::shards && !config_.use_shards) return true;
         if (!task.state || form.packing == Packing::none) return false;
         const auto found = task.state->lacking.find(std::string(form.file));
         return found != task.state->lacking.end() && std::time(nullptr) - found->second < day;
@@ -250,7 +232,7 @@ private:
         for (const auto& mirror : task.channel.mirrors)
             request.urls.push_back(mirror + "/" + task.subdir + "/" + std::string(download.form->file));
         request.file = download.file.file().path;
-        request.limit = options_.largest;
+        request.limit = download.form->packing == Packing::shards ? largest_shard : options_.largest;
         request.compress = download.form->packing == Packing::none;
         // Servers may answer "forbidden" for a missing form, so only the last form's answer is an error.
         request.answers =
@@ -381,7 +363,7 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
             tasks.push_back(std::make_unique<Task>(channel, subdir, cache));
     const bool offline = options.offline || config.offline;
     for (const auto& task : tasks) {
-        task->load();
+        task->load(config);
         if (task->is_local())
             TRY(read_local(*task, cache, options));
         else if (offline)
@@ -399,6 +381,7 @@ Result<std::vector<Repodata>> fetch_repodata(const std::vector<Channel>& channel
                           .subdir = task->subdir,
                           .priority = static_cast<int>(channels.size()) - place,
                           .json = task->json,
+                          .sharded = task->json && task->is_sharded(),
                           .identity = task->state->identity,
                           .cache = cache});
     }

@@ -1,5 +1,7 @@
 #include "conda/repodata_file.h"
 
+#include "conda/msgpack.h"
+#include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/read_write.h"
 #include "util/digest.h"
@@ -165,13 +167,53 @@ Status unpack_bzip2(ListSource& from, Sink& sink) {
     return state == BZ_STREAM_END ? Status() : sink.refuse("it is truncated");
 }
 
+Status unpack_index(ListSource& from, Sink& sink) {
+    std::string packed;
+    TRY(read_pieces(from, [&](std::string_view data, std::uint64_t) -> Status {
+        packed += data;
+        return packed.size() <= largest_shard ? Status() : sink.refuse("it is too large");
+    }));
+    const auto json = unpack_shard(packed);
+    if (!json) {
+        auto refused = sink.refuse(json.error().why);
+        refused.error().hint += "\n" + std::string(hint_to_whole_list);
+        return refused;
+    }
+    return sink.take(*json, packed.size());
+}
+
 } // namespace
+
+Result<std::string> unpack_shard(std::string_view packed) {
+    const auto refuse = [](std::string why) {
+        return fail({.what = "this part of a package list is damaged", .why = std::move(why)});
+    };
+    const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(),
+                                                                            &ZSTD_freeDStream);
+    std::string plain;
+    ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+    std::size_t expects = 1;
+    while (expects != 0) {
+        const auto before = plain.size();
+        if (before >= largest_shard)
+            return refuse(fmt::format("it unpacks to more than {}", human_bytes(largest_shard)));
+        plain.resize(before + std::clamp(in.size * 4, std::size_t{4096}, buffer_size));
+        ZSTD_outBuffer out{plain.data() + before, plain.size() - before, 0};
+        expects = ZSTD_decompressStream(stream.get(), &out, &in);
+        if (ZSTD_isError(expects) != 0) return refuse(ZSTD_getErrorName(expects));
+        plain.resize(before + out.pos);
+        if (expects != 0 && in.pos == in.size && out.pos < out.size) return refuse("it is truncated");
+    }
+    if (in.pos != in.size) return refuse("more data follows it");
+    return json_of_msgpack(plain, 4 * largest_shard);
+}
 
 Result<std::string> unpack_repodata(const OpenFile& from, Packing packing, const OpenFile& to,
                                     std::uint64_t largest, const std::string& name) {
     Sink sink(to, largest, name);
     ListSource source{.file = from};
-    const auto unpack = packing == Packing::zstd    ? unpack_zstd
+    const auto unpack = packing == Packing::shards  ? unpack_index
+                        : packing == Packing::zstd  ? unpack_zstd
                         : packing == Packing::bzip2 ? unpack_bzip2
                                                     : copy_plain;
     TRY(unpack(source, sink));

@@ -239,10 +239,22 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;
     if (present != nullptr) installed = TRY(list_installed(present->installed, present->directory));
+    const conda::ShardAccess shards{
+        .config = config,
+        .offline = options.conda.offline || config.offline,
+        .progress = [&](const http::Progress& now) { stage.advance(now.done, now.total, now.rate); }};
     auto pool = TRY(conda::PackagePool::load(lists, conda::names_in(request), machine,
-                                             installed ? &*installed : nullptr));
+                                             {.installed = installed ? &*installed : nullptr,
+                                              .shards = shards,
+                                              .exclude_newer = options.exclude_newer}));
     stage.detail(counted(pool.size(), "package"));
-    auto solved = TRY(conda::solve(pool, std::move(request)));
+    auto solution = conda::solve(pool, std::move(request));
+    if (!solution && pool.left_out() > 0)
+        solution.error().hint += fmt::format(
+            "{}--exclude-newer leaves out {} that these channels published since {}, or without a time.",
+            solution.error().hint.empty() ? "" : "\n", counted(pool.left_out(), "package"),
+            options.exclude_newer->text());
+    auto solved = TRY(std::move(solution));
     plan.packages = std::move(solved.install);
     TRY(check_allowed(plan.packages, config));
     result.removed = std::move(solved.remove);
@@ -345,6 +357,7 @@ Result<Solved> solve_or_take_list(const inputs::BuildOptions& options, const inp
     else
         result = TRY(solve(options, inputs, cache, present));
     result.plan.cache = std::move(cache);
+    result.plan.exclude_newer = options.exclude_newer;
     return result;
 }
 
@@ -354,7 +367,11 @@ spec::LockedEnvironment lock_of(const CondaPlan& plan, const inputs::Inputs& inp
     spec::LockedEnvironment locked;
     for (const auto& channel : plan.channels)
         locked.channels.push_back(channel.url);
-    if (plan.locked) locked.channels = inputs.locked->channels;
+    if (plan.exclude_newer) locked.exclude_newer = plan.exclude_newer->text();
+    if (plan.locked) {
+        locked.channels = inputs.locked->channels;
+        locked.exclude_newer = inputs.locked->exclude_newer;
+    }
     locked.requested = plan.requested;
     locked.variables = inputs.variables();
     return locked;

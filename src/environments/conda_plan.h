@@ -4,11 +4,13 @@
 #include "conda/channel.h"
 #include "conda/installed.h"
 #include "conda/link.h"
+#include "core/cutoff.h"
 #include "core/error.h"
 #include "inputs/build_options.h"
 #include "inputs/inputs.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct CondaPlan {
     std::vector<conda::PackageRecord> packages; ///< in link order
     conda::Requests requested;
     std::vector<conda::Channel> channels;
+    std::optional<Cutoff> exclude_newer;
     bool locked = false; ///< the packages come from a lock or list and were not solved
 };
 

@@ -23,11 +23,11 @@ namespace containerize::environments {
 
 namespace {
 
-/// Whether pip has --report. `version` is its output, "pip 23.0.1 from ...".
-bool writes_reports(const std::string& version) {
+/// Whether a pip has what this release brought. `version` is its output, "pip 23.0.1 from ...".
+bool is_since(std::pair<int, int> release, const std::string& version) {
     int major = 0, minor = 0;
     std::sscanf(version.c_str(), "%*s %d.%d", &major, &minor);
-    return std::pair(major, minor) >= std::pair(22, 2);
+    return std::pair(major, minor) >= release;
 }
 
 /// The versions of each package. A package can have several: after an update, and as its metadata and their
@@ -112,7 +112,8 @@ Status Installers::prepare() {
     const auto version = TRY(version_of_pip());
     has_pip_ = !version.empty();
     if (!has_pip_) return {};
-    writes_report_ = writes_reports(version);
+    writes_report_ = is_since({22, 2}, version);
+    knows_times_ = is_since({26, 0}, version);
     auto asked = context_.inside(pip::pip_command(target_));
     asked.environment = target_.environment;
     auto configuration = TRY(pip::configure(std::move(asked)));
@@ -178,6 +179,28 @@ Status Installers::choose(const spec::Requirements& requirements) {
     choice_ = TRY(pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
                                         context_.inputs.environment));
     if (choice_.installer == pip::Installer::uv) target_.python_version = TRY(version_of_python());
+    return exclude_newer();
+}
+
+/// For pip and uv, and for what they run to build packages.
+void Installers::limit_age(Environment& environment) const {
+    if (!context_.options.exclude_newer) return;
+    const auto time = context_.options.exclude_newer->text();
+    environment["UV_EXCLUDE_NEWER"] = time;
+    environment["PIP_UPLOADED_PRIOR_TO"] = time;
+    // It may have packages that were built with newer ones.
+    environment["PIP_NO_CACHE_DIR"] = "1";
+}
+
+/// After pip was asked for its settings, because this is none of the user's.
+Status Installers::exclude_newer() {
+    const auto& cutoff = context_.options.exclude_newer;
+    if (!cutoff) return {};
+    if (choice_.installer == pip::Installer::pip && !knows_times_)
+        return fail_input("--exclude-newer needs uv, or pip 26.0 or newer, for the packages of pip",
+                          "this environment's pip is older", context_.inputs.spec.string(),
+                          "Put uv on PATH. In an environment.yml, you can also request pip>=26.");
+    limit_age(target_.environment);
     return {};
 }
 

@@ -80,6 +80,8 @@ private:
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
     Status choose(const spec::Requirements& requirements);
+    Status exclude_newer();
+    void limit_age(Environment& environment) const;
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
     [[nodiscard]] Status check_place(const std::vector<pip::NamedVersion>& told,
                                      const spec::Requirements& requirements,
@@ -94,7 +96,7 @@ private:
 
     BuildContext& context_;
     pip::Target target_;
-    bool prepared_ = false, has_pip_ = false, writes_report_ = false;
+    bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
     // What fetch_wheels() needs from the last resolve():

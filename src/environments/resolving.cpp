@@ -239,7 +239,9 @@ std::string Installers::obstacle_to_building(const Resolution& resolution) const
         return variable.first.starts_with("UV_") && variable.first != "UV_LINK_MODE" &&
                variable.first != "UV_CACHE_DIR";
     });
-    return has_pip_ && !has_settings ? "" : one->name + " must be built by uv";
+    // An older pip would take newer packages for the build.
+    const bool keeps_limit = knows_times_ || !context_.options.exclude_newer;
+    return has_pip_ && keeps_limit && !has_settings ? "" : one->name + " must be built by uv";
 }
 
 /// Returns the path of the wheel.
@@ -256,6 +258,7 @@ Result<std::string> Installers::build(const ResolvedPackage& package, std::size_
     // `pip wheel` would not read the sections for `pip install`.
     const auto settings = pip::settings_of_install(configuration_);
     pip::pass_without_misdirecting(settings, target.environment);
+    limit_age(target.environment); // the user's settings may have another limit
     // Without the package `wheel`, `pip install` of pip before 23.1 can use an old setup.py, `pip wheel`
     // cannot.
     if (std::ranges::none_of(settings,

@@ -48,14 +48,25 @@ private:
     std::deque<Sample> samples_;
 };
 
+/// Programs that run later may print the same URLs, and servers may repeat them.
+void remember_secrets(const std::vector<Request>& requests, const Settings& settings) {
+    for (const auto& login : settings.logins) {
+        remember_login(login.user, login.password);
+        remember_secret(login.bearer);
+    }
+    for (const auto& [scheme, proxy] : settings.proxies)
+        remember_secrets_in("proxy=" + proxy);
+    for (const auto& request : requests)
+        for (const auto& url : request.urls)
+            if (without_credentials(url) != url) remember_secrets_in(url);
+}
+
 class Engine {
 public:
     Engine(const std::vector<Request>& requests, const Settings& settings, const Observer& observer)
         : settings_(settings), observer_(observer), multi_(curl_multi_init()) {
-        for (const auto& request : requests) {
-            waiting_.push_back(transfers_.size());
-            transfers_.push_back(make_transfer(request, settings));
-        }
+        for (const auto& request : requests)
+            add(request);
     }
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -90,6 +101,11 @@ public:
     }
 
 private:
+    void add(const Request& request) {
+        waiting_.push_back(transfers_.size());
+        transfers_.push_back(make_transfer(request, settings_));
+    }
+
     void start_some() {
         const auto now = Clock::now();
         for (std::size_t tried = waiting_.size(); tried > 0 && active_.size() < settings_.parallel; --tried) {
@@ -131,10 +147,15 @@ private:
 
     void finished(std::size_t index) {
         if (!observer_.finished) return;
-        auto done = observer_.finished(index, transfers_[index]->result());
-        if (done) return;
-        transfers_[index]->give_up(done.error());
-        stop(done.error());
+        if (auto done = observer_.finished(index, transfers_[index]->result()); !done) {
+            transfers_[index]->give_up(done.error());
+            return stop(done.error());
+        }
+        if (!observer_.more) return;
+        auto requests = observer_.more();
+        remember_secrets(requests, settings_);
+        for (auto& request : requests)
+            add(further_.emplace_back(std::move(request)));
     }
 
     void stop(const Error& error) {
@@ -173,6 +194,7 @@ private:
     const Settings& settings_;
     const Observer& observer_;
     Multi multi_;
+    std::deque<Request> further_; ///< from Observer::more; transfers refer to them
     std::vector<std::unique_ptr<Transfer>> transfers_;
     std::deque<std::size_t> waiting_;
     std::vector<std::size_t> active_;
@@ -184,19 +206,6 @@ private:
 /// Once for the process, before the first handle.
 void initialise() {
     [[maybe_unused]] static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/// Programs that run later may print the same URLs, and servers may repeat them.
-void remember_secrets(const std::vector<Request>& requests, const Settings& settings) {
-    for (const auto& login : settings.logins) {
-        remember_login(login.user, login.password);
-        remember_secret(login.bearer);
-    }
-    for (const auto& [scheme, proxy] : settings.proxies)
-        remember_secrets_in("proxy=" + proxy);
-    for (const auto& request : requests)
-        for (const auto& url : request.urls)
-            if (without_credentials(url) != url) remember_secrets_in(url);
 }
 
 void warn_of_no_verification(const std::vector<Request>& requests, const Settings& settings) {

@@ -90,10 +90,13 @@ struct Observer {
         {}; ///< asked several times a second, from the calling thread; true ends all
     /// Called when each request ends, successfully or not. An error replaces the result and ends all others.
     std::function<Status(std::size_t index, const Result<Response>& result)> finished = {};
+    /// Asked after each `finished` for requests that follow from it. They use the same connections.
+    std::function<std::vector<Request>()> more = {};
 };
 
-/// Fetches all in parallel; returns when each has succeeded or finally failed, in the order of `requests`. An
-/// interrupt (core/interrupt.h) ends all at once. No error, log line or response contains credentials.
+/// Fetches all in parallel; returns when each has succeeded or finally failed, in the order of `requests`,
+/// which those of Observer::more follow. An interrupt (core/interrupt.h) ends all at once. No error, log line
+/// or response contains credentials.
 std::vector<Result<Response>> fetch(const std::vector<Request>& requests, const Settings& settings,
                                     const Observer& observer = {});
 

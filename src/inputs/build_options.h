@@ -5,6 +5,7 @@
 #include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
+#include "core/cutoff.h"
 #include "core/error.h"
 #include "core/located.h"
 #include "image/writer.h"
@@ -72,7 +73,8 @@ struct BuildOptions {
     pip::Installer installer = pip::Installer::automatic;
     bool uv = false; ///< add uv to the environment and install the rest with it
     bool bundle_python = false;
-    bool system_site_packages = false; ///< also see the packages of the interpreter and of the user
+    bool system_site_packages = false;   ///< also see the packages of the interpreter and of the user
+    std::optional<Cutoff> exclude_newer; ///< for conda's and pip's packages
     CondaOptions conda;
     std::optional<std::filesystem::path> pre_install, post_install, environ_script;
     std::vector<std::string> wrapper_paths;

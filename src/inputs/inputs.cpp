@@ -269,6 +269,10 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs);
     }
+    if (options.exclude_newer)
+        return fail_input("--exclude-newer cannot be combined with a list of exact packages", {},
+                          inputs.spec.string(),
+                          "Leave out the option, or give it to the command that makes the list.");
     inputs.locked = TRY(spec::read_locked(inputs.spec, kind, choice));
     return check_pip_lines(options, inputs.locked->pip, inputs);
 }

@@ -59,6 +59,8 @@ struct LockedEnvironment {
     /// From our own locks: the normalised names of packages that the user requested.
     std::optional<std::vector<std::string>> pip_requested;
     std::vector<std::string> channels;
+    std::string
+        exclude_newer; ///< from our own locks: the time from which on packages were left out; may be empty
     std::vector<std::pair<std::string, std::string>> variables;
     std::optional<std::uint32_t> source_date_epoch; ///< from our own locks: that of the original image
     std::vector<std::string> notes;

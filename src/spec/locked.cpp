@@ -209,6 +209,7 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
             locked.requested.emplace(name, one_or_several(specs));
         locked.pip_requested = root.at("pip_requested").get<std::vector<std::string>>();
         locked.channels = root.at("channels").get<std::vector<std::string>>();
+        locked.exclude_newer = root.value("exclude_newer", "");
         for (const auto& [name, value] : root.at("variables").items())
             locked.variables.emplace_back(name, value.get<std::string>());
         if (const auto time = root.find("source_date_epoch"); time != root.end()) {
@@ -267,6 +268,7 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
         if (package.directory) of_pip.back()["directory"] = true;
     }
     root["pip_requested"] = locked.pip_requested.value_or(std::vector<std::string>());
+    if (!locked.exclude_newer.empty()) root["exclude_newer"] = locked.exclude_newer;
     if (locked.source_date_epoch) root["source_date_epoch"] = *locked.source_date_epoch;
     return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

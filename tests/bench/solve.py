@@ -3,8 +3,9 @@
 
 Usage: tests/bench/solve.py [--packages N] [--runs N] [--build DIR]
 
-Every run is a new process, so that time and memory are those that a user sees. The channel is served over HTTP, compressed with zstd
-as large channels are.
+Every run is a new process, so that time and memory are those that a user sees. The channel is served over HTTP, as a whole list that is
+compressed with zstd, and in shards. containerize uses either. py-rattler uses the whole list: with shards, it fails at the second use,
+as it takes this server's answer 304 for an error.
 """
 
 import argparse
@@ -25,10 +26,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
+
 RATTLER = """
 import asyncio, os, rattler, sys
 machine = [rattler.GenericVirtualPackage(rattler.PackageName("__glibc"), rattler.Version("2.36"), rattler.BuildString("0"))]
-gateway = rattler.Gateway(cache_dir=sys.argv[2])
+gateway = rattler.Gateway(cache_dir=sys.argv[2], default_config=rattler.SourceConfig(sharded_enabled=False))
 records = asyncio.run(rattler.solve([rattler.Channel(sys.argv[1])], sys.argv[3:], gateway=gateway, platforms=["linux-64", "noarch"], virtual_packages=machine))
 print(len(records), flush=True)
 os._exit(0)  # its threads crash an orderly end at times
@@ -57,15 +61,17 @@ def make_channel(directory, count):
     for subdir, packages in (("linux-64", records), ("noarch", {})):
         (directory / subdir).mkdir(parents=True)
         file = directory / subdir / "repodata.json"
-        file.write_text(json.dumps({"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}))
+        data = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": dict(sorted(packages.items()))}
+        file.write_text(json.dumps(data))
         subprocess.run(["zstd", "-q", "-T0", file], check=True)
+        conda_channel.write_shards(file.parent, data)
 
 
 @contextmanager
-def served(directory):
-    """Serves these files over HTTP and yields the address."""
-    server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory", directory, "0"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def served(directory, log):
+    """Serves these files over HTTP and yields the address. Writes a line to `log` for each request."""
+    server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "--protocol", "HTTP/1.1",
+                               "--directory", directory, "0"], stdout=subprocess.PIPE, stderr=log.open("w"), text=True)
     try:
         ready, _, _ = select.select([server.stdout], [], [], 30)
         told = re.search(r"port (\d+) ", server.stdout.readline() if ready else "")
@@ -75,6 +81,12 @@ def served(directory):
     finally:
         server.kill()
         server.wait()
+
+
+def transferred(directory, log, start):
+    """The number of requests and of bytes of the files that were sent, according to the lines of the log from `start` on."""
+    requests = re.findall(r'"GET /(\S+) HTTP/1.1" (\d+)', log.read_text()[start:])
+    return len(requests), sum((directory / path).stat().st_size for path, status in requests if status == "200")
 
 
 def measured(*argv, env=None):
@@ -105,37 +117,46 @@ def main():
         maker = multiprocessing.Process(target=make_channel, args=(channel, options.packages))
         maker.start()
         maker.join()
-        with served(channel) as address:
-            compare(options, work, place, channel, address)
+        log = work / "log"
+        with served(channel, log) as address:
+            compare(options, work, place, channel, address, log)
     finally:
         shutil.rmtree(work)
 
 
-def compare(options, work, place, channel, address):
+def compare(options, work, place, channel, address, log):
     names = names_of(options.packages)
     wanted = [names[-1], names[-2], names[len(names) // 2]]
     spec = work / "env.yml"
     spec.write_text(f"channels:\n- {address}\ndependencies:\n" + "".join(f"- {name}\n" for name in wanted))
     cache = work / "cache"
-    tool = [options.build / "bin/containerize", "new", "--no-config", "--dry-run", "--json", spec]
+    tool = [options.build / "bin/containerize", "new", "--dry-run", "--json", spec]
     rows = {}
+
+    def run(way, title, *argv, env=None):
+        start = log.stat().st_size
+        seconds, memory, out = measured(*argv, env={"HOME": str(work), "CONDA_LOCAL_REPODATA_TTL": "0", **(env or {})})
+        rows.setdefault((way, title), []).append((seconds, memory, *transferred(channel, log, start)))
+        return out
+
     for _ in range(options.runs):
         shutil.rmtree(cache, ignore_errors=True)
         shutil.rmtree(work / "rattler", ignore_errors=True)
         for title in ("first use", "second use"):
-            seconds, memory, out = measured(*tool, env={"CONTAINERIZE_CACHE": str(cache)})
-            ours = len(json.loads(out))
-            rows.setdefault(("containerize", title), []).append((seconds, memory))
-            seconds, memory, out = measured(place / "bin/python", "-c", RATTLER, address, work / "rattler", *wanted)
-            rows.setdefault(("py-rattler", title), []).append((seconds, memory))
-            assert ours > 3 and int(out) > 3
+            plans = [json.loads(run(f"containerize, {way}", title, *tool,
+                                    env={"CONTAINERIZE_CACHE": str(cache / way), "CONDA_REPODATA_USE_SHARDS": use}))
+                     for way, use in (("shards", "true"), ("whole list", "false"))]
+            assert plans[0] == plans[1], "the way makes no difference"
+            ours = len(plans[0])
+            theirs = run("py-rattler, whole list", title, place / "bin/python", "-c", RATTLER, address, work / "rattler", *wanted)
+            assert ours > 3 and int(theirs) > 3
     size = sum(file.stat().st_size for file in channel.rglob("repodata.json"))
     print(f"{options.packages:,} packages, {size / 1e6:.0f} MB of JSON, {options.runs} runs; a solution of {ours} packages\n")
-    print("| what | way | median s | spread s | memory MB |\n| --- | --- | --- | --- | --- |")
+    print("| what | way | median s | spread s | memory MB | requests | MB received |\n| --- | --- | --- | --- | --- | --- | --- |")
     for (way, title), values in sorted(rows.items(), key=lambda row: (row[0][1], row[0][0])):
         seconds = [value[0] for value in values]
         print(f"| {title} | {way} | {statistics.median(seconds):.2f} | {min(seconds):.2f} to {max(seconds):.2f} | "
-              f"{statistics.median(value[1] for value in values):.0f} |")
+              f"{statistics.median(value[1] for value in values):.0f} | {values[-1][2]} | {values[-1][3] / 1e6:.2f} |")
 
 
 if __name__ == "__main__":

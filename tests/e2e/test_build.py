@@ -1,6 +1,7 @@
 """Builds: every option and every kind of requirement. A failed build leaves nothing behind."""
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -8,14 +9,17 @@ import shutil
 import stat
 import struct
 import subprocess
+import tarfile
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, linux_is_at_least, next_line
 from installation import mounted_in_memory, staging_directories
+from local_server import LocalServer
 from test_secrets import wheel as made_wheel
 
 
@@ -357,6 +361,99 @@ def test_uv(user, tool, work, spec, uv):
     assert json.loads((work / "env/containerize.json").read_text())["build"]["installer"] == "uv"
     done = new(user, tool, work / "none", spec, "--installer", "uv", check=False)
     assert done.returncode == 2 and "uv is not on PATH" in done.stderr
+
+
+class IndexWithTimes(LocalServer):
+    """A package index in JSON (PEP 691). The package `aged` is of 2024, and has a further wheel and a version of 2026. `made` must be built with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.files = {}
+        for name, version, time in (("aged-1.0-py3-none-any.whl", "1.0", "2024-01-31T12:00:00Z"), ("aged-1.0-9-py3-none-any.whl", "later", "2026-01-31T12:00:00Z"),
+                                    ("aged-2.0-py3-none-any.whl", "2.0", "2026-01-31T12:00:00Z")):
+            info = "-".join(name.split("-")[:2]) + ".dist-info"
+            wheel = io.BytesIO()
+            with zipfile.ZipFile(wheel, "w") as archive:
+                archive.writestr("aged.py", f"version = '{version}'\n")
+                archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: aged\nVersion: {name.split('-')[1]}\n")
+                archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+                archive.writestr(f"{info}/RECORD", f"aged.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+            self.files[name] = (wheel.getvalue(), time)
+        self.files["made-1.0.tar.gz"] = (self.source_package(), "2024-01-31T12:00:00Z")
+
+    @staticmethod
+    def source_package():
+        """Its module tells the version of `aged` that it was built with."""
+        backend = """import aged, pathlib, zipfile
+def build_wheel(directory, *more):
+    with zipfile.ZipFile(pathlib.Path(directory) / "made-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr("made.py", f"version = '{aged.version}'\\n")
+        for name, text in (("METADATA", pathlib.Path("PKG-INFO").read_text()), ("WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"),
+                           ("RECORD", "made.py,,\\n" + "".join(f"made-1.0.dist-info/{name},,\\n" for name in ("METADATA", "WHEEL", "RECORD")))):
+            archive.writestr(f"made-1.0.dist-info/{name}", text)
+    return "made-1.0-py3-none-any.whl"
+"""
+        project = '[build-system]\nrequires = ["aged"]\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "made"\nversion = "1.0"\n'
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for name, text in (("PKG-INFO", "Metadata-Version: 2.2\nName: made\nVersion: 1.0\n"), ("pyproject.toml", project), ("backend.py", backend)):
+                member = tarfile.TarInfo(f"made-1.0/{name}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+        return packed.getvalue()
+
+    def answer(self, request):
+        name = request.path.split("/")[-1]
+        if name in self.files:
+            return self.send(request, 200, {}, self.files[name][0])
+        project = request.path.split("/")[-2]
+        if request.path not in ("/simple/aged/", "/simple/made/"):
+            return self.send(request, 404, {})
+        listed = [{"filename": file, "url": f"../../{file}", "hashes": {"sha256": hashlib.sha256(content).hexdigest()}, "size": len(content),
+                   "upload-time": time} for file, (content, time) in self.files.items() if file.startswith(project)]
+        page = {"meta": {"api-version": "1.1"}, "name": project, "versions": ["1.0", "2.0"], "files": listed}
+        self.send(request, 200, {"Content-Type": "application/vnd.pypi.simple.v1+json"}, json.dumps(page).encode())
+
+
+@pytest.fixture
+def index_with_times():
+    index = IndexWithTimes()
+    yield {"PIP_INDEX_URL": f"http://127.0.0.1:{index.port}/simple", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": None}
+    index.close()
+
+
+def test_newer_versions_are_left_out(user, tool, work, uv, index_with_times):
+    env = uv | index_with_times
+    spec = user.write(work / "aged.txt", "aged\n")
+    for limit, version in (("2025-01-31", "1.0"), ("2026-01-31T12:00:00Z", "1.0"), ("2026-01-31", "2.0")):
+        new(user, tool, work / "env", spec, "--installer", "uv", "--exclude-newer", limit, "--force", env=env)
+        assert python(user, work / "env", "import aged; print(aged.version)") == version
+    assert json.loads((work / "env/containerize.json").read_text())["build"]["exclude_newer"] == "2026-02-01T00:00:00Z"
+    plan = user.run(str(tool), "new", "--dry-run", "--json", "--exclude-newer", "2025-01-31", str(spec), env=env).stdout
+    assert json.loads(plan)[0]["url"].endswith("/aged-1.0-py3-none-any.whl")
+    done = new(user, tool, work / "none", spec, "--installer", "pip", "--exclude-newer", "7 days", check=False)
+    assert done.returncode == 2 and "needs uv, or pip 26.0 or newer" in done.stderr, done.stderr
+    done = new(user, tool, work / "none", spec, "--exclude-newer", "", check=False)
+    assert done.returncode == 2 and "--exclude-newer: '' is neither a time nor a duration" in done.stderr, done.stderr
+
+
+def test_newer_versions_are_left_out_of_builds(user, tool, work, uv, index_with_times):
+    """pip builds packages for uv. The venv's pip 23 knows no limit, so uv must build itself."""
+    spec = user.write(work / "made.txt", "made\n")
+    for limit, version in (("2025-01-31", "1.0"), ("2026-01-31", "2.0")):
+        done = new(user, tool, work / "env", spec, "--installer", "uv", "--exclude-newer", limit, "--force", "--verbose", env=uv | index_with_times)
+        assert python(user, work / "env", "import made; print(made.version)") == version
+        assert "made must be built by uv" in done.stderr, done.stderr
+
+
+def test_newer_versions_are_left_out_by_a_new_pip(user, tool, work, index_with_times):
+    """Also of the build's requirements, and where pip's own settings have another limit."""
+    newest = user.write(work / "newest.sh", "env -u PIP_INDEX_URL -u PIP_CONFIG_FILE -u PIP_UPLOADED_PRIOR_TO python -m pip install -q 'pip>=26'\n")
+    spec = user.write(work / "made.txt", "made\naged\n")
+    for limit, version in (("2025-01-31", "1.0"), ("2026-01-31", "2.0")):
+        new(user, tool, work / "env", spec, "--installer", "pip", "--pre-install", newest, "--exclude-newer", limit, "--force",
+            env=index_with_times | {"PIP_UPLOADED_PRIOR_TO": "2030-01-01"})
+        assert python(user, work / "env", "import aged, made; print(aged.version, made.version)") == f"{version} {version}"
 
 
 def test_uv_is_the_default(user, tool, work, spec, uv):

@@ -346,12 +346,68 @@ def test_http_is_asked_once_and_then_whether_anything_changed(build, server):
     spec = build.spec(["where"], server.url("main"))
     build(spec)
     first = server.requests()
-    assert any(path.endswith("/repodata.json.zst") for _, path, *_ in first)
+    assert any(path.endswith("/repodata_shards.msgpack.zst") for _, path, *_ in first)
     assert sum(path.endswith("where-1.0-0.conda") for _, path, *_ in first) == 1
     build(spec, "--force")
     later = server.requests()[len(first):]
     assert later and all("repodata" in path for _, path, *_ in later), "packages come from the cache"
     assert any(request[4] for request in later), "asked with the ETag"
+
+
+def test_shards_give_what_the_whole_list_gives(build, server):
+    spec = build.spec(["python=3.11", "numpy", "requests", "vision", "__glibc"], server.url("main"))
+    by_shards = build.plan(spec)
+    paths = [path for _, path, *_ in server.requests()]
+    names = {name for name, record in json.loads((build.channels / "main/linux-64/repodata.json").read_text())["packages.conda"].items()}
+    assert not any("repodata.json" in path and "linux-64" in path for path in paths)
+    assert len(by_shards) <= sum(len(Path(path).name) > 64 for path in paths) < len(names), paths
+    count = len(paths)
+    by_list = build.plan(spec, env={"CONDA_REPODATA_USE_SHARDS": "false"})
+    assert by_list == by_shards and list(by_list) == list(by_shards) and len(by_list) > 8
+    later = [path for _, path, *_ in server.requests()[count:]]
+    assert any("repodata.json" in path for path in later) and not any("msgpack" in path for path in later)
+
+
+def test_newer_packages_are_left_out(build, user):
+    """By when the channel published a package, otherwise by when it was built."""
+    records = {"1.0": {"timestamp": 1_700_000_000_000}, "2.0": {"timestamp": 1_750_000_000_000}, "2.5": {"timestamp": 1, "indexed_timestamp": 1_750_000_000_000},
+               "3.0": {}}
+    packages = {f"app-{version}-0.conda": {"name": "app", "version": version, "build": "0", "build_number": 0, "subdir": "linux-64", "sha256": "0" * 64,
+                                           "depends": [], **more} for version, more in records.items()}
+    channel = build.work / "channel"
+    (channel / "linux-64").mkdir(parents=True)
+    user.write(channel / "linux-64/repodata.json", json.dumps({"packages.conda": packages}))
+    spec = build.spec(["app"], f"file://{channel}")
+
+    def version(*options):
+        return build.plan(spec, *options)["app"]["version"]
+
+    assert version() == "3.0"
+    assert version("--exclude-newer", "2025-06-15") == "2.5"  # 1_750_000_000 is 15:06 on that day
+    assert version("--exclude-newer", "2025-06-15T12:00:00Z") == "1.0"
+    assert version("--exclude-newer", "7 days") == "2.5"
+    refused = build.refused(spec, "--exclude-newer", "2001-01-01")
+    assert "--exclude-newer leaves out 4 packages" in refused and "2001-01-02T00:00:00Z" in refused, refused
+    assert "'soon' is neither a time nor a duration" in build.refused(spec, "--exclude-newer", "soon")
+
+
+def test_the_limit_of_age_is_on_record(build, user):
+    spec = build.spec(["where"])
+    limit = "2030-01-31T12:00:00Z"
+    lock = build.work / "env.lock"
+    user.run(build.tool, "lock", "--exclude-newer", limit, spec, "-o", lock)
+    assert json.loads(lock.read_text())["exclude_newer"] == limit
+    assert "--exclude-newer cannot be combined with a list of exact packages" in build.refused(lock, "--exclude-newer", limit)
+    build(spec, "--exclude-newer", limit)
+    assert json.loads((build.prefix / "share/containerize.lock").read_text())["exclude_newer"] == limit
+    about = json.loads(user.run(build.tool, "inspect", "--json", build.prefix).stdout)
+    assert about["build"]["exclude_newer"] == limit
+    done = user.run(build.tool, "update", build.prefix, "--exclude-newer", limit, "--", "true", check=False)
+    assert done.returncode == 2 and "does not apply to a command" in done.stderr
+    # Its pip 24.0 cannot leave anything out, and would do so silently.
+    with_pip = build.spec(["python=3.11"], more="  - pip:\n    - six\n", name="pip.yml")
+    done = build(with_pip, "--exclude-newer", limit, "--force", check=False)
+    assert done.returncode == 2 and "needs uv, or pip 26.0 or newer" in done.stderr, done.stderr
 
 
 def test_offline_needs_no_server(build, server):

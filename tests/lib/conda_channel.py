@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -206,6 +207,43 @@ def index(channel, subdirs=("linux-64", "noarch")):
         (directory / "repodata.json").write_bytes(text)
         (directory / "repodata.json.zst").write_bytes(zstandard.ZstdCompressor().compress(text))
         (directory / "repodata.json.bz2").write_bytes(bz2.compress(text))
+        write_shards(directory, data)
+
+
+def msgpack(value):
+    """Encodes JSON's types, bytes and numbers that are not negative."""
+    def sized(first, size):
+        return bytes([first + (2 if size >= 1 << 16 else 1 if size >= 256 else 0)]) + size.to_bytes(4 if size >= 1 << 16 else 2 if size >= 256 else 1, "big")
+
+    if value is None or isinstance(value, bool):
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, int):
+        return b"\xcf" + value.to_bytes(8, "big")
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
+    if isinstance(value, str):
+        return sized(0xd9, len(value.encode())) + value.encode()
+    if isinstance(value, bytes):
+        return sized(0xc4, len(value)) + value
+    if isinstance(value, (list, tuple)):
+        return b"\xdd" + len(value).to_bytes(4, "big") + b"".join(map(msgpack, value))
+    return b"\xdf" + len(value).to_bytes(4, "big") + b"".join(msgpack(key) + msgpack(one) for key, one in value.items())
+
+
+def write_shards(directory, data):
+    """Writes the shards of a package list, with checksums as bytes, and their index (CEP 16)."""
+    shards = {}
+    for key in ("packages", "packages.conda"):
+        for file, entry in data[key].items():
+            entry = {name: bytes.fromhex(value) if name in ("sha256", "md5") else value for name, value in entry.items()}
+            shards.setdefault(entry["name"], {"packages": {}, "packages.conda": {}, "removed": []})[key][file] = entry
+    index = {"info": {"subdir": directory.name, "base_url": "", "shards_base_url": "./"}, "version": 1, "shards": {}}
+    for name, shard in shards.items():
+        packed = zstandard.ZstdCompressor().compress(msgpack(shard))
+        digest = hashlib.sha256(packed)
+        index["shards"][name] = digest.digest()
+        (directory / f"{digest.hexdigest()}.msgpack.zst").write_bytes(packed)
+    (directory / "repodata_shards.msgpack.zst").write_bytes(zstandard.ZstdCompressor().compress(msgpack(index)))
 
 
 def python_package(root=Path("/"), **more):
@@ -352,6 +390,7 @@ def hostile_channel(channel):
     listed.write_text(json.dumps(data))
     for form in (".zst", ".bz2"):
         Path(f"{listed}{form}").unlink()
+    write_shards(listed.parent, data)
 
 
 def make(directory):

@@ -89,13 +89,22 @@ TEST(Channel, Texts) {
 
 TEST(Channel, Mistakes) {
     const std::string hint = "\nGive a name (conda-forge), a URL (https://...) or a path (/srv/channel).";
+    const std::string elsewhere =
+        "\nGive an https address of the channel or of a mirror, or copy it to a directory and "
+        "give its path.";
     EXPECT_EQ(mistake("conda forge"), "env.yml:3: 'conda forge' is not a channel" + hint);
     EXPECT_EQ(mistake(""), "env.yml:3: '' is not a channel" + hint);
     EXPECT_EQ(mistake("C:\\channel"), "env.yml:3: 'C:\\channel' is not a channel" + hint);
     EXPECT_EQ(mistake("a/../b"), "env.yml:3: 'a/../b' is not a channel" + hint);
     EXPECT_EQ(
         mistake("s3://me:secret@bucket/x"),
-        "env.yml:3: the channel 's3://bucket/x' cannot be used: its URL is not an http, https or file URL");
+        "env.yml:3: the channel 's3://bucket/x' cannot be used: its URL is not an http, https or file URL" +
+            elsewhere);
+    EXPECT_EQ(mistake("oci://ghcr.io/channel-mirrors/conda-forge"),
+              "env.yml:3: the channel 'oci://ghcr.io/channel-mirrors/conda-forge' cannot be used: its URL is "
+              "not an "
+              "http, https or file URL" +
+                  elsewhere);
 }
 
 TEST(Channel, CredentialsAreForFetchingAlone) {

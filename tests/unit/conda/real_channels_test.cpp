@@ -1,6 +1,8 @@
 #include "../good.h"
 #include "../http_server.h"
 #include "conda/package_cache.h"
+#include "conda/package_pool.h"
+#include "conda/solver.h"
 #include "real_lists.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +42,8 @@ TEST(RealChannels, FromDiskAndFromAServer) {
     const auto root = test::data_directory / "channels";
     const TemporaryDirectory directory;
     const HttpServer server(root);
-    const auto config = Config();
+    auto config = Config();
+    config.use_shards = false;
     const RepodataOptions options{.cache = directory.path()};
     std::size_t lists = 0;
     std::size_t packages = 0;
@@ -76,6 +79,32 @@ TEST(RealChannels, FromDiskAndFromAServer) {
     }
     EXPECT_GE(lists, 20U);
     EXPECT_GE(packages, 100U);
+}
+
+TEST(RealChannels, ShardsOfCondaIndex) {
+    const auto root = test::data_directory / "channels";
+    const TemporaryDirectory directory;
+    const HttpServer server(root);
+    auto config = Config();
+    const auto channels = test::good(resolve_channel({server.url("conda_format_repo"), {}}, config));
+    const auto solved = [&] {
+        SolveRequest request;
+        request.wanted.push_back({.spec = test::good(parse_match_spec("zlib")), .channels = {}});
+        const auto lists =
+            test::good(fetch_repodata(channels, {"linux-64", "noarch"}, config, {.cache = directory.path()}));
+        EXPECT_EQ(lists[0].sharded, config.use_shards);
+        auto pool =
+            test::good(PackagePool::load(lists, names_in(request), {}, {.shards = {.config = config}}));
+        json packages;
+        const auto solution = test::good(solve(pool, std::move(request)));
+        for (const auto& record : solution.install)
+            packages.push_back(to_json(record));
+        return packages;
+    };
+    const auto by_shards = solved();
+    EXPECT_EQ(by_shards.size(), 2U);
+    config.use_shards = false;
+    EXPECT_EQ(solved(), by_shards);
 }
 
 } // namespace containerize::conda

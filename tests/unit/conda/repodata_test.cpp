@@ -57,6 +57,7 @@ protected:
     FetchRepodata() : server(directory / "served"), config(Config()) {
         options.cache = directory / "cache";
         config.http.first_pause = std::chrono::milliseconds(1);
+        config.use_shards = false;
         for (int i = 0; i < 2000; ++i)
             list += "\"package-" + std::to_string(i) + "\": {},\n";
         list = "{\"packages\": {" + list + "\"last\": {}}}";

@@ -39,6 +39,10 @@ public:
                 one = one.substr(start, one.find_last_not_of(' ') - start + 1);
                 if (one.starts_with("constrains "))
                     entry["constrains"].push_back(one.substr(11));
+                else if (one.starts_with("built "))
+                    entry["timestamp"] = std::stoll(one.substr(6));
+                else if (one.starts_with("published "))
+                    entry["indexed_timestamp"] = std::stoll(one.substr(10));
                 else if (one.starts_with("features "))
                     entry["track_features"] = one.substr(9);
                 else
@@ -79,7 +83,9 @@ public:
         }
         for (const auto& text : pins)
             request.pins.push_back({.spec = *parse_match_spec(text), .channels = {}, .where = "condarc:3"});
-        auto pool = TRY(PackagePool::load(lists_, names_in(request), machine));
+        auto pool =
+            TRY(PackagePool::load(lists_, names_in(request), machine, {.exclude_newer = exclude_newer}));
+        left_out = pool.left_out();
         auto solution = TRY(conda::solve(pool, std::move(request)));
         return std::move(solution.install);
     }
@@ -103,6 +109,8 @@ public:
     std::vector<std::string> pins;
     bool pip_with_python = true;
     bool cached = false;
+    std::optional<Cutoff> exclude_newer;
+    mutable std::size_t left_out = 0; ///< by exclude_newer, in the last solve()
     [[nodiscard]] const fs::path& directory() const { return directory_.path(); }
 
 private:
@@ -120,6 +128,34 @@ TEST(Solver, TakesTheNewestThatFitsAndWhatItNeeds) {
     const auto order = test::good(channels.solve({"app"}));
     EXPECT_EQ(order.front().name, "lib") << "dependencies come first";
     EXPECT_EQ(order.front().url, "https://example.org/main/linux-64/lib-2.5-1.conda");
+}
+
+TEST(Solver, NewerPackagesAreLeftOut) {
+    Channels channels;
+    // In seconds, in milliseconds, and as the channel and as the builder tell it.
+    channels.add("main",
+                 {"app 1.0 0 0 | built 1000", "app 2.0 0 0 | built 1999999999999",
+                  "app 3.0 0 0 | built 2000000000", "app 4.0 0 0 | built 1000; published 2000000000001",
+                  "app 5.0 0 0", "app 6.0 0 0 | built 0", "other 1.0 0 0 | built 3000000000",
+                  "other 0.5 0 0 | built 3000000000; published 1000"});
+    EXPECT_EQ(channels.solved({"app"}), "app-6.0-0");
+    channels.exclude_newer = Cutoff{2'000'000'000};
+    EXPECT_EQ(channels.solved({"app"}), "app-2.0-0");
+    EXPECT_EQ(channels.left_out, 4U);
+    EXPECT_EQ(channels.solved({"other"}), "other-0.5-0");
+    EXPECT_NE(channels.solved({"app>2"}).find("app"), std::string::npos);
+    channels.exclude_newer = Cutoff{0};
+    EXPECT_NE(channels.solved({"app"}), "app-1.0-0");
+    EXPECT_EQ(channels.left_out, 6U);
+}
+
+TEST(Solver, PackagesWithConditionsAreLeftOut) {
+    Channels channels;
+    channels.add("main",
+                 {"app 1.0 0 0 | lib", "app 2.0 0 0 | lib[when=\"python >=3\"]",
+                  "app 3.0 0 0 | lib[extras=[a]]", "app 4.0 0 0 | lib[flags=\"gpu:*\"]", "lib 1.0 0 0"});
+    EXPECT_EQ(channels.solved({"app"}), "app-1.0-0 lib-1.0-0");
+    EXPECT_EQ(channels.solved({"lib"}), "lib-1.0-0");
 }
 
 TEST(Solver, PythonBringsPip) {

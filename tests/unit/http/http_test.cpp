@@ -266,6 +266,31 @@ TEST_F(Http, MirrorsAreTriedInTurn) {
                                 "refuses access (403 Forbidden)"));
 }
 
+TEST_F(Http, AnswersLeadToFurtherRequests) {
+    std::vector<std::string> next = {"data", "missing"};
+    std::vector<std::string> ended;
+    const http::Observer observer{
+        .progress = {},
+        .cancelled = {},
+        .finished = [&](std::size_t index, const Result<http::Response>& result) -> Status {
+            ended.push_back(std::to_string(index) + (result ? "" : " failed"));
+            return {};
+        },
+        .more =
+            [&] {
+                std::vector<Request> requests;
+                if (!next.empty()) requests.push_back(request(next.front()));
+                if (!next.empty()) next.erase(next.begin());
+                return requests;
+            }};
+    const auto results = http::fetch({request("small")}, quick(), observer);
+    ASSERT_EQ(results.size(), 3U);
+    EXPECT_EQ(results[0]->body, "content");
+    EXPECT_EQ(results[1]->body, data);
+    EXPECT_FALSE(results[2]);
+    EXPECT_EQ(ended, (std::vector<std::string>{"0", "1", "2 failed"}));
+}
+
 TEST_F(Http, LimitsAreKept) {
     auto huge = request("huge");
     huge.limit = 1'000'000;
