@@ -125,8 +125,8 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .check = check_directory,
          .otherwise = "~/.cache/containerize",
          .variable = "CONTAINERIZE_CACHE",
-         .description =
-             "Directory for packages, downloaded and packed, and package lists. It is created if it is missing"},
+         .description = "Directory for packages, downloaded and packed, and package lists. It is created if "
+                        "it is missing"},
         {.key = Key::staging,
          .name = "staging",
          .kind = Kind::directory,
