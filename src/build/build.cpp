@@ -62,7 +62,10 @@ build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(e
     });
 }
 
-std::string advice_for_pip(const inputs::BuildOptions& options) {
+std::string advice_for_pip(const inputs::BuildOptions& options, const spec::Requirements& requirements) {
+    if (requirements.converted)
+        return requirements.converted->complete ? "The file itself lists exact packages."
+                                                : "Lock the project, and give the lock.";
     const auto& subdir = options.conda.subdir;
     if (subdir == conda::this_subdir()) return "Use `pip install --dry-run -r FILE`.";
     return "For pip, use `pip install --dry-run -r FILE` on a " + subdir +
@@ -96,7 +99,7 @@ Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const input
 Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read) {
     if (given.conda.subdir != conda::this_subdir())
         return fail_input("--dry-run for another platform is for conda environments", {}, read.spec.string(),
-                          advice_for_pip(given));
+                          advice_for_pip(given, *read.requirements));
     const auto place = TRY(Staging::create(given.staging_parent));
     auto options = given;
     options.prefix = (place.path() / "env").string();
@@ -114,7 +117,7 @@ Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::I
     if (!planned) return fail(Error(planned.error()));
     if (!resolution.obstacle.empty())
         return fail_input("what would be installed is known only after the installation", resolution.obstacle,
-                          inputs.spec.string(), advice_for_pip(options));
+                          inputs.spec.string(), advice_for_pip(options, *inputs.requirements));
     return DryRun{.of_pip = std::move(resolution.packages)};
 }
 
@@ -147,7 +150,7 @@ Result<std::string> lock(const inputs::BuildOptions& options) {
     const auto inputs = TRY(inputs_for_plan(options));
     if (inputs.requirements)
         return fail_input("`containerize lock` is for conda environments", {}, inputs.spec.string(),
-                          advice_for_pip(options));
+                          advice_for_pip(options, *inputs.requirements));
     if (inputs.locked)
         return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
                           "Give it to `containerize new` as it is.");

@@ -167,6 +167,8 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
     }
     options.conda.environment = arguments.environment;
     options.conda.categories = arguments.categories;
+    options.conda.groups = arguments.groups;
+    options.conda.extras = arguments.extras;
     options.conda.offline = arguments.offline;
     options.conda.allow_defaults = arguments.allow_defaults;
     options.conda.constraints = !arguments.no_constraints;
@@ -177,8 +179,10 @@ Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const
 
 CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments) {
     return command
-        .add_option("SPEC", arguments.spec,
-                    "A conda environment.yml, a lock file, or a pip requirements file")
+        .add_option(
+            "SPEC", arguments.spec,
+            "A conda environment.yml, a pip requirements file, a lock file of conda, pixi, uv, poetry, "
+            "pipenv or pip, a pyproject.toml, or a Python script with metadata")
         ->type_name("FILE");
 }
 
@@ -248,6 +252,18 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
     command
         .add_option("--category", arguments.categories,
                     "Category of a conda-lock file to install, in addition to main")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    command
+        .add_option("--group", arguments.groups,
+                    "Dependency group of a Python project to install, in addition to its dependencies")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    command
+        .add_option("--extra", arguments.extras,
+                    "Extra of a Python project to install, in addition to its dependencies")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME");

@@ -21,7 +21,7 @@ struct BuildArguments {
     bool isolate = false, bind_required = false;
     std::string platform, cuda, environment;
     std::optional<std::string> exclude_newer; ///< if given, perhaps empty
-    std::vector<std::string> categories;
+    std::vector<std::string> categories, groups, extras;
     bool offline = false, no_config = false, allow_defaults = false, no_constraints = false, mamba = false,
          uv = false;
     bool no_profile = false;

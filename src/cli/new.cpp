@@ -25,6 +25,7 @@ constexpr const char* new_examples = R"(Examples:
   containerize new --prefix ~/envs/ml env.yml
   containerize new --prefix ~/envs/ml --cuda 12.4 env.yml     # for GPU nodes, built on a node without GPU
   containerize new --prefix ~/envs/ml requirements.txt
+  containerize new --prefix ~/envs/ml --extra gpu uv.lock     # also poetry.lock, pylock.toml, pyproject.toml
   containerize new --prefix /scratch/me/ml --python 3.11 requirements.txt
   containerize new --prefix ml --python conda requirements.txt     # needs no Python of the host
   containerize new --prefix ml --post-install fetch-data.sh --environ settings.sh requirements.txt
@@ -126,7 +127,8 @@ Result<int> run_wrap_container(const BuildArguments& arguments, const std::strin
 
 void add_new(CLI::App& app, Call& call) {
     auto* command = app.add_subcommand(
-        "new", "Create an installation from an environment.yml, a lock file or a requirements file");
+        "new",
+        "Create an installation from an environment.yml, a requirements file, a lock file or a project");
     const auto arguments = std::make_shared<NewArguments>();
     command->footer(new_examples);
     add_spec(*command, *arguments)->required();

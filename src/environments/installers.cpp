@@ -309,7 +309,7 @@ Status Installers::run(const RequirementsToInstall& requirements, const pip::Ins
     auto done = pip::install(choice_, request, detail);
     fs::remove(netrc_file(), ignored);
     if (done) return {};
-    done.error().where = requirements.file.string();
+    done.error().where = (requirements.input.empty() ? requirements.file : requirements.input).string();
     if (!requirements.constraints.empty() && !interrupted()) {
         auto& hint = done.error().hint;
         hint += (hint.empty() ? "" : "\n") +

@@ -25,8 +25,9 @@ inline constexpr const char* pip_stage = "Installing pip packages";
 
 struct RequirementsToInstall {
     std::filesystem::path file;
-    const spec::Requirements& read;         ///< the parsed `file`
+    spec::Requirements read;                ///< the parsed `file`
     std::filesystem::path directory;        ///< local paths in the file are relative to it
+    std::filesystem::path input = {};       ///< the user's file, if `file` was made from that
     std::filesystem::path constraints = {}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
 };
@@ -61,6 +62,9 @@ public:
     /// "pip" or "uv": what the last install() used.
     [[nodiscard]] std::string name() const;
 
+    /// The version of the environment's Python: "3.11.2".
+    [[nodiscard]] Result<std::string> version_of_python() const;
+
 private:
     Status prepare();
     Status begin(const spec::Requirements& requirements);
@@ -75,7 +79,6 @@ private:
     Result<std::string> build(const pip::ResolvedPackage& package, std::size_t number, Stage& stage) const;
     Status build_all(std::vector<pip::ResolvedPackage>& packages);
     Result<std::string> version_of_pip();
-    [[nodiscard]] Result<std::string> version_of_python() const;
     void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;

@@ -11,6 +11,7 @@
 #include "environments/wheel_images.h"
 #include "environments/wheel_linker.h"
 #include "environments/writable_images.h"
+#include "environments/written_requirements.h"
 #include "image/unpack.h"
 #include "pip/bundle.h"
 #include "pip/distributions.h"
@@ -21,10 +22,13 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,10 +45,33 @@ std::uint64_t bytes_below(const fs::path& root) {
     return total;
 }
 
-RequirementsToInstall requirements_of(const BuildContext& context) {
-    return {.file = context.inputs.spec,
-            .read = *context.inputs.requirements,
-            .directory = context.inputs.working_directory};
+Result<std::vector<RequirementsToInstall>> requirements_of(const BuildContext& context) {
+    const auto& inputs = context.inputs;
+    return requirements_to_install(inputs.spec, *inputs.requirements, inputs.working_directory,
+                                   context.staging);
+}
+
+/// `packages` are sorted.
+Status check_distinct(const std::vector<pip::ResolvedPackage>& packages, const fs::path& input) {
+    const auto same = std::ranges::adjacent_find(
+        packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
+    if (same == packages.end()) return {};
+    return fail_input("this file lists " + same->name + " twice for the environment's Python", {},
+                      input.string(), "Lock it again, or remove one of them.");
+}
+
+/// Resolves files one after the other. Those of a lock do not depend on each other.
+Result<pip::Resolution> resolve(Installers& installers, const BuildContext& context, Stage& stage) {
+    pip::Resolution all;
+    for (const auto& one : TRY(requirements_of(context))) {
+        auto resolution = TRY(installers.resolve(one, stage));
+        std::ranges::move(resolution.packages, std::back_inserter(all.packages));
+        all.obstacle = std::move(resolution.obstacle);
+        if (!all.obstacle.empty()) return all;
+    }
+    std::ranges::sort(all.packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
+    TRY(check_distinct(all.packages, context.inputs.spec));
+    return all;
 }
 
 /// Resolves requirements in a plain venv. Then links the wheels into an image, over which the following steps
@@ -60,6 +87,7 @@ public:
         TRY(context_.space.bind(tree_, context_.prefix, context_.prefix));
         const auto python = TRY(choose_python());
         pip::Interpreter interpreter = *python.interpreter;
+        TRY(check_version_of_python(*context_.inputs.requirements, interpreter.version));
         library_name_ = interpreter.standard_library.filename().string();
         const std::string original = interpreter.executable.string();
         const bool bundle = context_.options.bundle_python;
@@ -86,7 +114,7 @@ public:
         auto obstacle = obstacle_to_linking();
         if (obstacle.empty()) {
             Stage stage("Resolving requirements");
-            auto resolution = TRY(installers_.resolve(requirements_of(context_), stage));
+            auto resolution = TRY(resolve(installers_, context_, stage));
             obstacle = std::move(resolution.obstacle);
             resolved_ = std::move(resolution.packages);
             if (obstacle.empty()) obstacle = obstacle_in_venv();
@@ -143,7 +171,8 @@ public:
         if (writer_) return {};
         TRY(PipPart(context_).add_uv(library_name_));
         Stage stage(pip_stage);
-        TRY(installers_.install(requirements_of(context_), stage));
+        for (const auto& one : TRY(requirements_of(context_)))
+            TRY(installers_.install(one, stage));
         stage.finish("with " + installers_.name());
         return {};
     }
@@ -310,7 +339,7 @@ Result<pip::Resolution> plan_pip(BuildContext& context) {
     TRY(builder.create());
     Stage stage("Resolving pip packages");
     Installers installers(context);
-    auto resolution = TRY(installers.resolve(requirements_of(context), stage));
+    auto resolution = TRY(resolve(installers, context, stage));
     stage.finish("with " + installers.name());
     return resolution;
 }

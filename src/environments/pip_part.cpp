@@ -1,8 +1,9 @@
 #include "environments/pip_part.h"
 
 #include "core/filesystem.h"
+#include "core/text.h"
 #include "environments/lock_check.h"
-#include "environments/requirements_text.h"
+#include "environments/written_requirements.h"
 #include "util/log.h"
 
 #include <algorithm>
@@ -11,14 +12,6 @@
 namespace containerize::environments {
 
 namespace {
-
-bool has_checksum(const std::string& line) {
-    return line.find(" --hash=") != std::string::npos;
-}
-
-bool is_option(const std::string& line) {
-    return line.starts_with('-') && !line.starts_with("-e ") && !line.starts_with("--editable");
-}
 
 std::vector<std::string> texts_of(const std::vector<Located>& lines) {
     std::vector<std::string> texts;
@@ -49,19 +42,10 @@ Status PipPart::add_uv(const std::string& python_name) {
     return installed;
 }
 
-Result<spec::Requirements> PipPart::write_requirements(const fs::path& file,
-                                                       const std::vector<Located>& lines) const {
-    const fs::path directory = context_.inputs.spec.parent_path();
-    TRY(write_file(file, requirements_text(lines, directory)));
-    auto read = spec::read_requirements(file, directory);
-    if (!read) read.error().where = context_.inputs.spec.string();
-    return read;
-}
-
 Status PipPart::install(const std::vector<Located>& lines, const std::string& python_name) {
     const fs::path file = context_.staging / "pip-requirements.txt";
     const fs::path directory = context_.inputs.spec.parent_path();
-    auto read = TRY(write_requirements(file, lines));
+    auto read = TRY(write_requirements(file, lines, context_.inputs.spec));
     auto installed = install_file(file, read, directory, python_name);
     if (!installed) installed.error().where = context_.inputs.spec.string();
     return installed;
@@ -70,6 +54,7 @@ Status PipPart::install(const std::vector<Located>& lines, const std::string& py
 Status PipPart::install_file(const fs::path& file, const spec::Requirements& read, const fs::path& directory,
                              const std::string& python_name) {
     TRY(check_python(python_name));
+    if (read.converted) return install_converted(read, python_name);
     Stage stage(pip_stage);
     fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
@@ -93,6 +78,23 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     return contents.packages.empty() ? Status() : note(read, directory, python_name);
 }
 
+Status PipPart::install_converted(const spec::Requirements& read, const std::string& python_name) {
+    const auto& converted = *read.converted;
+    const auto version = TRY(installers_.version_of_python());
+    TRY(check_version_of_python(read, version));
+    if (!converted.complete) return install(converted.lines, python_name);
+    const auto contents = TRY(read_contents(context_.root(), python_name));
+    // uv accepts no constraints where checksums are required.
+    if (context_.options.conda.constraints && !contents.of_conda.empty() &&
+        !only_python_is_requested(contents))
+        return fail_input("this lock may replace packages from conda", {}, context_.inputs.spec.string(),
+                          "Permit that with --no-constraints, or create a new installation.");
+    TRY(install_lines_of_lock(converted.lines, false));
+    if (contents.packages.empty()) return {};
+    checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
+    return note(read, context_.inputs.spec.parent_path(), python_name);
+}
+
 Status PipPart::install_locked(const std::string& python_name, Present present) {
     const auto& locked = *context_.inputs.locked;
     remember(locked);
@@ -102,9 +104,8 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
         std::erase_if(before, [&](const auto& one) { return !context_.options.uv || one.name != "uv"; });
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
-        Stage stage(pip_stage);
-        TRY(install_lines_of_lock(stage));
-        stage.finish("with " + installers_.name());
+        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
+        TRY(install_lines_of_lock(locked.pip, !locked.of_pip));
     }
     contents = TRY(read_contents(context_.root(), python_name));
     TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
@@ -113,33 +114,12 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     return {};
 }
 
-// pip verifies all requirements of a file or none, and VCS requirements have no checksum: so use two files.
-Status PipPart::install_lines_of_lock(Stage& stage) {
-    const auto& locked = *context_.inputs.locked;
-    const fs::path directory = context_.inputs.spec.parent_path();
-    for (const bool verified : {true, false}) {
-        std::vector<Located> lines;
-        bool some = false;
-        for (const auto& line : locked.pip) {
-            if (!is_option(line.text) && has_checksum(line.text) != verified) continue;
-            some = some || !is_option(line.text);
-            lines.push_back(line);
-        }
-        if (!some) continue;
-        const fs::path file = context_.staging / (verified ? "locked-verified.txt" : "locked.txt");
-        auto read = TRY(write_requirements(file, lines));
-        // A lock lists all packages, dependencies included, except older locks without `of_pip`.
-        auto installed = installers_.install({.file = file,
-                                              .read = read,
-                                              .directory = directory,
-                                              .dependencies = !locked.of_pip,
-                                              .verified = verified},
-                                             stage);
-        if (!installed) {
-            installed.error().where = context_.inputs.spec.string();
-            return installed;
-        }
-    }
+Status PipPart::install_lines_of_lock(const std::vector<Located>& lines, bool dependencies) {
+    Stage stage(pip_stage);
+    for (const auto& one :
+         TRY(write_lines_of_lock(lines, dependencies, context_.inputs.spec, context_.staging)))
+        TRY(installers_.install(one, stage));
+    stage.finish("with " + installers_.name());
     return {};
 }
 

@@ -24,7 +24,8 @@ public:
     /// Installs requirement lines of an environment file. `python_name` is that of EnvironmentBuilder.
     Status install(const std::vector<Located>& lines, const std::string& python_name);
 
-    /// Installs a requirements file, in which paths are relative to `directory`.
+    /// Installs a requirements file, in which paths are relative to `directory`, or what a file of another
+    /// tool was converted to.
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
                         const std::filesystem::path& directory, const std::string& python_name);
 
@@ -47,10 +48,9 @@ public:
 
 private:
     Status check_python(const std::string& python_name) const;
-    /// Writes lines of the input to `file` and reads them. Errors are about the input.
-    Result<spec::Requirements> write_requirements(const std::filesystem::path& file,
-                                                  const std::vector<Located>& lines) const;
-    Status install_lines_of_lock(Stage& stage);
+    Status install_converted(const spec::Requirements& read, const std::string& python_name);
+    /// Installs lines of a lock. Without `dependencies`, they list all packages.
+    Status install_lines_of_lock(const std::vector<Located>& lines, bool dependencies);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;
     Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,

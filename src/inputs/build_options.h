@@ -24,17 +24,18 @@
 
 namespace containerize::inputs {
 
-/// Options that only apply to conda environments.
+/// Options that say which packages to install. Most only apply to conda environments.
 struct CondaOptions {
     std::vector<std::filesystem::path> requirements; ///< further pip requirements files (-r)
     std::string subdir = conda::this_subdir();       ///< the platform; builds are only for this machine's
     std::string cuda; ///< CUDA version of the target nodes; empty: that of this machine
     bool offline = false;
-    bool use_config = true;              ///< read .condarc and the CONDA_ variables
-    bool allow_defaults = false;         ///< permit Anaconda's channels
-    bool constraints = true;             ///< pin conda's packages when pip installs
-    std::string environment;             ///< environment in a pixi lock file; empty: "default"
-    std::vector<std::string> categories; ///< categories of a conda-lock file, in addition to "main"
+    bool use_config = true;                  ///< read .condarc and the CONDA_ variables
+    bool allow_defaults = false;             ///< permit Anaconda's channels
+    bool constraints = true;                 ///< pin conda's packages when pip installs
+    std::string environment;                 ///< environment in a pixi lock file; empty: "default"
+    std::vector<std::string> categories;     ///< categories of a conda-lock file, in addition to "main"
+    std::vector<std::string> groups, extras; ///< of a Python project
 };
 
 /// What the configuration says in addition to the values of options.

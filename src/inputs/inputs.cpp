@@ -127,9 +127,11 @@ Status take_python_of_conda(const BuildOptions& options, Inputs& inputs) {
     TRY(read_conda_config(options, inputs));
     add_channels(options.site, inputs.conda_config);
     inputs.mode = "conda";
-    const auto& version = inputs.python.version;
+    auto python = inputs.python.version.empty() ? "python" : "python=" + inputs.python.version;
+    if (const auto& converted = inputs.requirements->converted; converted && inputs.python.version.empty())
+        python += converted->python.text;
     auto& environment = inputs.conda.emplace();
-    for (const auto& text : {version.empty() ? "python" : "python=" + version, std::string("pip")})
+    for (const auto& text : {python, std::string("pip")})
         environment.dependencies.push_back(
             {.spec = TRY(conda::parse_match_spec(text)), .where = inputs.spec.string()});
     inputs.more_requirements.push_back({.file = inputs.spec, .read = std::move(*inputs.requirements)});
@@ -163,10 +165,13 @@ Status refuse_pip_options(const BuildOptions& options, const std::string& file) 
 }
 
 Status refuse_conda_options(const BuildOptions& options, const std::string& file) {
-    if (!options.conda.requirements.empty() || !options.conda.cuda.empty())
-        return fail_input(options.conda.cuda.empty() ? "-r is only for conda environments"
-                                                     : "--cuda is only for conda environments",
-                          "this is a requirements file", file, "Put everything in this file.");
+    if (!options.conda.cuda.empty())
+        return fail_input("--cuda is only for conda environments", "pip installs what this file lists", file,
+                          "Leave it out.");
+    if (!options.conda.requirements.empty())
+        return fail_input("-r is only for conda environments", "pip installs what this file lists", file,
+                          "Put everything in this file, or add the rest with `containerize update DIR -r "
+                          "FILE`.");
     return {};
 }
 
@@ -186,6 +191,9 @@ Status read_surroundings(Inputs& inputs) {
 Status check_rest(const BuildOptions& options, Inputs& inputs) {
     TRY(collect_files(options, inputs));
     inputs.source_date_epoch = TRY(source_date_epoch());
+    if (inputs.requirements && inputs.requirements->converted)
+        for (const auto& note : inputs.requirements->converted->notes)
+            log::info("Note: " + note);
     return check_staging(options.staging_parent, inputs.prefix);
 }
 
@@ -228,6 +236,8 @@ spec::LockChoice choice_of(const BuildOptions& options, const Inputs& inputs) {
     return {.subdir = options.conda.subdir,
             .environment = options.conda.environment,
             .categories = options.conda.categories,
+            .groups = options.conda.groups,
+            .extras = options.conda.extras,
             .machine = [&] {
                 return conda::virtual_packages(inputs.environment,
                                                {.subdir = options.conda.subdir, .cuda = options.conda.cuda},
@@ -246,6 +256,12 @@ Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
+Status take_converted(spec::ConvertedFile converted, Inputs& inputs) {
+    inputs.requirements = TRY(spec::requirements_of(std::move(converted), inputs.spec));
+    inputs.files = inputs.requirements->files;
+    return {};
+}
+
 } // namespace
 
 Status read_spec(const BuildOptions& options, Inputs& inputs) {
@@ -259,6 +275,10 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
         inputs.requirements = TRY((*read)(inputs.spec, inputs.working_directory));
         inputs.files = inputs.requirements->files;
         return refuse_conda_options(options, inputs.spec.string());
+    }
+    if (const auto* read = std::get_if<spec::ConvertedReader>(&format.reader)) {
+        TRY(refuse_conda_options(options, inputs.spec.string()));
+        return take_converted(TRY((*read)(inputs.spec, choice)), inputs);
     }
     inputs.mode = "conda";
     TRY(refuse_pip_options(options, inputs.spec.string()));

@@ -299,12 +299,11 @@ std::optional<Planned> planned_by_uv(std::string_view line) {
 }
 
 Result<Resolution> read_lock_of_uv(const LockedByUv& lock) {
-    try {
-        return LockReader(lock).read(toml::parse(lock.text));
-    } catch (const toml::parse_error& problem) {
-        return fail({.what = "the lock that uv wrote cannot be read",
-                     .why = fmt::format("line {}: {}", problem.source().begin.line, problem.description())});
-    }
+    const auto parsed = toml::parse(lock.text);
+    if (parsed) return LockReader(lock).read(parsed.table());
+    const auto& problem = parsed.error();
+    return fail({.what = "the lock that uv wrote cannot be read",
+                 .why = fmt::format("line {}: {}", problem.source().begin.line, problem.description())});
 }
 
 } // namespace containerize::pip

@@ -71,6 +71,8 @@ struct LockChoice {
     std::string subdir;                       ///< platform; noarch packages are always included
     std::string environment = {};             ///< in a pixi lock file; empty: "default"
     std::vector<std::string> categories = {}; ///< in a conda-lock file, in addition to "main"
+    std::vector<std::string> groups = {};     ///< of a Python project, in addition to its dependencies
+    std::vector<std::string> extras = {};     ///< likewise
     /// The machine's virtual packages. Called only if a pixi lock file has several platforms for `subdir`.
     std::function<Result<std::vector<conda::VirtualPackage>>()> machine = {};
 };

@@ -226,14 +226,21 @@ Result<LockedEnvironment> read_own_lock(const fs::path& file, const LockChoice& 
 }
 
 Status check_choice(const Format& format, const fs::path& file, const LockChoice& choice) {
-    const std::string_view wrong =
-        !choice.environment.empty() && format.part_option != "--environment" ? "--environment"
-        : !choice.categories.empty() && format.part_option != "--category"   ? "--category"
-                                                                             : "";
-    if (wrong.empty()) return {};
-    const auto other = std::ranges::find(formats(), wrong, &Format::part_option);
-    return fail_input(std::string(wrong) + " is only for " + std::string(other->description.substr(2)) + "s",
-                      "this is " + describe(format.kind), file.string(), "Leave it out.");
+    const auto has = [](const Format& one, std::string_view option) {
+        return std::ranges::find(one.part_options, option) != one.part_options.end();
+    };
+    for (const auto& [option, is_given] :
+         {std::pair("--environment", !choice.environment.empty()),
+          std::pair("--category", !choice.categories.empty()), std::pair("--group", !choice.groups.empty()),
+          std::pair("--extra", !choice.extras.empty())}) {
+        if (!is_given || has(format, option)) continue;
+        std::vector<std::string> others;
+        for (const auto& other : formats())
+            if (has(other, option)) others.emplace_back(other.description);
+        return fail_input(std::string(option) + " selects a part of " + listed(others),
+                          "this is " + describe(format.kind), file.string(), "Leave it out.");
+    }
+    return {};
 }
 
 Result<LockedEnvironment> read_locked(const fs::path& file, SpecKind kind, const LockChoice& choice) {

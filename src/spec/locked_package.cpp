@@ -3,6 +3,8 @@
 #include "core/text.h"
 #include "core/url.h"
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -39,6 +41,11 @@ Result<std::string> git_requirement(const GitSource& source, const LockedRequire
         return fail_input("the lock has no commit for '" + package.name + "'",
                           "a branch or tag can change later: " + without_credentials_within(package.location),
                           where, "Lock it again.");
+    constexpr auto known = std::to_array<std::string_view>({"https", "http", "ssh", "git", "file"});
+    if (!is_url(source.url) ||
+        std::ranges::find(known, source.url.substr(0, source.url.find(':'))) == known.end())
+        return fail_input("unsupported address of a git repository", without_credentials_within(source.url),
+                          where, "Lock the package from an address that begins with https:// or ssh://.");
     // pip rejects "name @ git+file:///...", whose URL has no host.
     const bool named = !package.name.empty() && !source.url.starts_with("file:");
     std::string fragment;
@@ -46,6 +53,32 @@ Result<std::string> git_requirement(const GitSource& source, const LockedRequire
     if (!source.subdirectory.empty())
         fragment += (fragment.empty() ? "#" : "&") + ("subdirectory=" + url_encoded(source.subdirectory));
     return (named ? package.name + " @ " : "") + "git+" + source.url + "@" + source.commit + fragment;
+}
+
+/// Whether pip and uv verify what they download from the URL.
+bool is_verified(std::string_view url) {
+    constexpr std::string_view key = "sha256=";
+    const auto fragment = url.find('#');
+    if (fragment == url.npos) return false;
+    return std::ranges::any_of(split(url.substr(fragment + 1), '&'), [key](std::string_view part) {
+        return part.starts_with(key) && is_hex(part.substr(key.size()), 64);
+    });
+}
+
+/// The URL with this checksum instead of those in its fragment, of which the rest stays.
+std::string with_checksum(std::string_view url, std::string_view sha256) {
+    const auto end = url.find('#');
+    // In lower case: some versions of pip ignore others, and would verify nothing.
+    std::string result = std::string(url.substr(0, end)) + "#sha256=" + lower(sha256);
+    if (end == url.npos) return result;
+    constexpr auto of_pip =
+        std::to_array<std::string_view>({"md5=", "sha1=", "sha224=", "sha256=", "sha384=", "sha512="});
+    for (const auto part : split(url.substr(end + 1), '&')) {
+        const bool is_checksum =
+            std::ranges::any_of(of_pip, [part](std::string_view kind) { return part.starts_with(kind); });
+        if (!part.empty() && !is_checksum) result += "&" + std::string(part);
+    }
+    return result;
 }
 
 struct Requirement {
@@ -81,8 +114,8 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return fail_input("unsupported kind of repository", without_credentials_within(url), where,
                           "Lock the package from git or from an index.");
     if (!is_url(url)) url = TRY(local_url(url, lock, where));
-    const bool has_checksum = !package.sha256.empty() || url.find("#sha256=") != std::string::npos;
-    if (!has_checksum && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
+    if (package.sha256.empty() && !is_verified(url) && !url.starts_with("file:"))
+        return refuse_unverifiable(package.name, where);
     result.expected.url = url;
     std::error_code failed;
     result.expected.directory = fs::is_directory(file_url_path(url), failed);
@@ -91,9 +124,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return result;
     }
     // For a directory, the lock's checksum covers something else.
-    const bool verifiable =
-        !package.sha256.empty() && url.find('#') == std::string::npos && !result.expected.directory;
-    if (verifiable) url += "#sha256=" + package.sha256;
+    if (!package.sha256.empty() && !result.expected.directory) url = with_checksum(url, package.sha256);
     result.text = package.name.empty() ? url : package.name + " @ " + url;
     return result;
 }
@@ -171,6 +202,12 @@ std::optional<GitSource> parse_git_source(std::string_view text) {
         if (is_commit(part)) source.commit = part;
     }
     return source;
+}
+
+Result<std::string> requirement_text(const LockedRequirement& package, const fs::path& lock,
+                                     const std::string& where) {
+    auto made = TRY(requirement(package, lock, where));
+    return std::move(made.text);
 }
 
 Status add_requirement(const LockedRequirement& package, const fs::path& lock, const std::string& where,

@@ -35,13 +35,17 @@ std::optional<GitSource> parse_git_source(std::string_view text);
 
 /// A pip package in a lock.
 struct LockedRequirement {
-    std::string name, version;
-    std::string location; ///< URL, or path relative to the lock; empty if unknown
-    std::string sha256;
+    std::string name = {}, version = {};
+    std::string location = {}; ///< URL, or path relative to the lock; empty if unknown
+    std::string sha256 = {};
     bool editable = false;
 };
 
-/// Adds the line with which pip installs exactly this package, and what to expect afterwards.
+/// The line with which pip installs exactly this package.
+Result<std::string> requirement_text(const LockedRequirement& package, const std::filesystem::path& lock,
+                                     const std::string& where);
+
+/// Adds this line, and what to expect afterwards.
 Status add_requirement(const LockedRequirement& package, const std::filesystem::path& lock,
                        const std::string& where, LockedEnvironment& locked);
 

@@ -302,6 +302,8 @@ public:
         auto lines = TRY(logical_lines(foreign.text, directory_ / "", budget_));
         for (auto& line : lines) {
             line.foreign = foreign.where;
+            line.name = requested_name(line.text);
+            result.lines.push_back(line);
             TRY(check(line));
         }
         return {};
@@ -401,6 +403,15 @@ Result<Requirements> read_requirements(const fs::path& file, const fs::path& wor
     RequirementsFileReader reader(working_directory);
     TRY(reader.read(file, {}));
     reader.result.sha256 = reader.digest.finish();
+    return std::move(reader.result);
+}
+
+Result<Requirements> requirements_of(ConvertedFile converted, const fs::path& file) {
+    RequirementsFileReader reader(file.parent_path());
+    for (const auto& line : converted.lines)
+        TRY(reader.check_foreign(line));
+    reader.result.files = {file};
+    reader.result.converted = std::move(converted);
     return std::move(reader.result);
 }
 

@@ -7,6 +7,7 @@
 #include "spec/conda_environment.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,11 +27,20 @@ struct RequirementLine {
     std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
+/// A file of another tool, as lines of a requirements file.
+struct ConvertedFile {
+    std::vector<Located> lines = {};
+    bool complete = false; ///< a lock: the lines are all packages, and checksums are required
+    Located python = {};   ///< the versions of Python for which the file is, ">=3.11,<4"; may be empty
+    std::vector<std::string> notes = {}; ///< for the user
+};
+
 struct Requirements {
     std::vector<RequirementLine> lines;       ///< of all files, in the order in which pip reads them
     std::vector<std::filesystem::path> files; ///< the file and its local -r and -c includes
     std::vector<std::string> editable;        ///< paths and URLs given with -e
     std::string sha256;                       ///< of the contents of `files`, in their order
+    std::optional<ConvertedFile> converted;   ///< if `lines` are not those of the file
 };
 
 /// Reads `file` and its includes. Reports mistakes that pip would find late or explain badly as input errors
@@ -39,6 +49,9 @@ struct Requirements {
 /// projects and archives relative to `working_directory`.
 Result<Requirements> read_requirements(const std::filesystem::path& file,
                                        const std::filesystem::path& working_directory);
+
+/// Checks the lines like read_requirements(). `file` is the one that was converted.
+Result<Requirements> requirements_of(ConvertedFile converted, const std::filesystem::path& file);
 
 /// Checks lines of another file, such as those below `pip:` in an environment file, like read_requirements().
 /// Local paths are relative to `directory`. Returns the files that the lines include.

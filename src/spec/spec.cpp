@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "spec/conda_environment.h"
+#include "spec/locked_lines.h"
 #include "spec/locked_package.h"
 #include "spec/requirements.h"
 #include "util/text_limits.h"
@@ -62,6 +63,18 @@ public:
     [[nodiscard]] std::string_view first() const { return is_empty() ? "" : trimmed(lines_.front()); }
     [[nodiscard]] bool is_named(std::string_view end) const { return name_.ends_with(end); }
     [[nodiscard]] bool contains(std::string_view part) const { return text_.find(part) != text_.npos; }
+    /// Whether it is named "pylock.toml" or "pylock.NAME.toml".
+    [[nodiscard]] bool is_pylock() const { return name_.starts_with("pylock.") && is_named(".toml"); }
+    /// A pixi.toml, or a pyproject.toml with nothing but pixi's tables.
+    [[nodiscard]] bool is_pixi_toml() const {
+        if (!assigns("channels")) return false;
+        return !has("[tool.") || (has("[tool.pixi.") && !has("[project]", "[dependency-groups]"));
+    }
+    /// Whether it is a script with metadata in a comment (PEP 723).
+    [[nodiscard]] bool has_metadata_of_script() const {
+        return std::ranges::any_of(split_lines(text_),
+                                   [](std::string_view line) { return line == "# /// script"; });
+    }
     [[nodiscard]] bool any(bool (*is_so)(std::string_view)) const {
         return std::ranges::any_of(lines_, is_so);
     }
@@ -120,114 +133,147 @@ bool is_part_of_lock(const Sample& sample) {
     return sample.is_named("pixi.lock") || sample.first().starts_with("version:");
 }
 
-constexpr auto table = std::to_array<Format>({
-    {.kind = SpecKind::archive,
-     .description = "an archive or other binary file",
-     .is = [](const Sample& file) { return file.is_binary(); },
-     .advice = "To install a package file, list its path in a requirements file."},
-    {.kind = SpecKind::empty,
-     .description = "an empty file",
-     .is = [](const Sample& file) { return file.is_empty(); },
-     .advice = "List one package per line, such as `numpy`."},
-    {.kind = SpecKind::html,
-     .description = "a web page",
-     .is = [](const Sample& file) { return file.first().starts_with('<'); },
-     .advice = "If you downloaded it, use the URL of the file itself, not of the page that shows it."},
-    {.kind = SpecKind::conda_explicit,
-     .description = "an explicit list of conda packages",
-     .is = [](const Sample& file) { return file.has("@EXPLICIT") || file.all(is_conda_package_url); },
-     .reader = read_explicit},
-    {.kind = SpecKind::conda_list_export,
-     .description = "a list from `conda list --export`",
-     .is = [](const Sample& file) { return file.all(is_exported); },
-     .reader = read_list_export},
-    {.kind = SpecKind::lock,
-     .description = "a containerize lock file",
-     .is = [](const Sample& file) { return file.is_json() && file.contains("\"containerize-lock\""); },
-     .may_be =
-         [](const Sample& file) {
-             return file.is_json() && ((file.contains("\"channels\"") && file.contains("\"conda\"")) ||
-                                       file.is_named("containerize.lock"));
-         },
-     .reader = read_own_lock,
-     .sorted = true},
-    {.kind = SpecKind::unknown,
-     .description = "a file of unknown kind",
-     .is = [](const Sample& file) { return file.is_python() && !file.contains("setup("); }},
-    {.kind = SpecKind::container_recipe, .description = "a container recipe", .is = is_container_recipe},
-    {.kind = SpecKind::poetry_lock,
-     .description = "a poetry lock file",
-     .is = [](const Sample& file) { return file.has("[[package]]") && file.has("[metadata]"); },
-     .advice = "`poetry export` converts it to a requirements file."},
-    {.kind = SpecKind::uv_lock,
-     .description = "a uv lock file",
-     .is = [](const Sample& file) { return file.has("[[package]]"); },
-     .advice = "`uv export --format requirements-txt` converts it to a requirements file."},
-    {.kind = SpecKind::pylock,
-     .description = "a pylock file (PEP 751)",
-     .is = [](const Sample& file) { return file.has("[[packages]]") || file.assigns("lock-version"); }},
-    {.kind = SpecKind::pipfile,
-     .description = "a Pipfile",
-     .is =
-         [](const Sample& file) {
-             return file.has("[[source]]", "[packages]") ||
-                    (file.is_json() && file.contains("\"pipfile-spec\""));
-         },
-     .advice = "`pipenv requirements` converts it to a requirements file."},
-    {.kind = SpecKind::pixi_toml,
-     .description = "a pixi project file",
-     .is = [](const Sample& file) { return file.assigns("channels") && !file.has("[tool."); }},
-    {.kind = SpecKind::pyproject,
-     .description = "a pyproject file",
-     .is = [](const Sample& file) { return file.has("[project]", "[build-system]", "[tool."); },
-     .advice = "To install a project, list its directory in a requirements file: `./PROJECT`."},
-    {.kind = SpecKind::setup_script,
-     .description = "a setup script",
-     .is =
-         [](const Sample& file) {
-             return file.is_python() ? file.contains("setup(")
-                                     : file.has("[options]") || file.assigns("install_requires");
-         },
-     .advice = "To install a project, list its directory in a requirements file: `./PROJECT`."},
-    {.kind = SpecKind::conda_lock,
-     .description = "a conda-lock file",
-     .is =
-         [](const Sample& file) {
-             return file.has("metadata:") && file.has("package:", "packages:") && !file.has("environments:");
-         },
-     .may_be =
-         [](const Sample& file) {
-             return !file.is_json() && (file.is_named("conda-lock.yml") ||
-                                        (is_part_of_lock(file) && file.has("metadata:", "package:")));
-         },
-     .reader = read_conda_lock,
-     .part_option = "--category"},
-    {.kind = SpecKind::pixi_lock,
-     .description = "a pixi lock file",
-     .is = [](const Sample& file) { return file.has("environments:") && file.has("package:", "packages:"); },
-     .may_be = [](const Sample& file) { return !file.is_json() && is_part_of_lock(file); },
-     .reader = read_pixi_lock,
-     .part_option = "--environment"},
-    {.kind = SpecKind::conda_recipe,
-     .description = "a conda recipe",
-     .is =
-         [](const Sample& file) {
-             return file.has("package:") && file.has("requirements:", "build:", "source:");
-         }},
-    {.kind = SpecKind::environment_yaml,
-     .description = "a conda environment file",
-     .is = [](const Sample& file) { return file.has("dependencies:", "channels:"); },
-     .may_be = [](const Sample& file) { return file.is_named(".yml") || file.is_named(".yaml"); },
-     .reader = read_environment_yaml},
-    {.kind = SpecKind::requirements,
-     .description = "a pip requirements file",
-     .may_be =
-         [](const Sample& file) {
-             return !file.is_json() && !file.first().starts_with('[') && !file.is_named(".toml") &&
-                    !file.is_named(".json");
-         },
-     .reader = read_requirements},
-});
+constexpr std::array<std::string_view, 2> parts_of_project = {"--group", "--extra"};
+
+constexpr auto table =
+    std::to_array<Format>({
+        {.kind = SpecKind::archive,
+         .description = "an archive or other binary file",
+         .is = [](const Sample& file) { return file.is_binary(); },
+         .advice = "To install a package file, list its path in a requirements file."},
+        {.kind = SpecKind::script,
+         .description = "a Python script with metadata",
+         .is = [](const Sample& file) { return file.has_metadata_of_script(); },
+         .reader = read_script},
+        {.kind = SpecKind::empty,
+         .description = "an empty file",
+         .is = [](const Sample& file) { return file.is_empty(); },
+         .advice = "List one package per line, such as `numpy`."},
+        {.kind = SpecKind::html,
+         .description = "a web page",
+         .is = [](const Sample& file) { return file.first().starts_with('<'); },
+         .advice = "If you downloaded it, use the URL of the file itself, not of the page that shows it."},
+        {.kind = SpecKind::conda_explicit,
+         .description = "an explicit list of conda packages",
+         .is = [](const Sample& file) { return file.has("@EXPLICIT") || file.all(is_conda_package_url); },
+         .reader = read_explicit},
+        {.kind = SpecKind::conda_list_export,
+         .description = "a list from `conda list --export`",
+         .is = [](const Sample& file) { return file.all(is_exported); },
+         .reader = read_list_export},
+        {.kind = SpecKind::lock,
+         .description = "a containerize lock file",
+         .is = [](const Sample& file) { return file.is_json() && file.contains("\"containerize-lock\""); },
+         .may_be =
+             [](const Sample& file) {
+                 return file.is_json() && ((file.contains("\"channels\"") && file.contains("\"conda\"")) ||
+                                           file.is_named("containerize.lock"));
+             },
+         .reader = read_own_lock,
+         .sorted = true},
+        {.kind = SpecKind::unknown,
+         .description = "a file of unknown kind",
+         .is = [](const Sample& file) { return file.is_python() && !file.contains("setup("); }},
+        {.kind = SpecKind::container_recipe, .description = "a container recipe", .is = is_container_recipe},
+        {.kind = SpecKind::pdm_lock,
+         .description = "a PDM lock file",
+         .is = [](const Sample& file) { return file.has("[[package]]") && file.assigns("content_hash"); },
+         .advice = "`pdm export -o requirements.txt` converts it to a requirements file."},
+        {.kind = SpecKind::poetry_lock,
+         .description = "a poetry lock file",
+         .is = [](const Sample& file) { return file.has("[[package]]") && file.has("[metadata]"); },
+         .may_be = [](const Sample& file) { return file.is_named("poetry.lock"); },
+         .reader = read_poetry_lock,
+         .part_options = parts_of_project},
+        {.kind = SpecKind::uv_lock,
+         .description = "a uv lock file",
+         .is = [](const Sample& file) { return file.has("[[package]]"); },
+         .may_be = [](const Sample& file) { return file.is_named("uv.lock"); },
+         .reader = read_uv_lock,
+         .part_options = parts_of_project},
+        {.kind = SpecKind::pylock,
+         .description = "a pylock file",
+         .is = [](const Sample& file) { return file.has("[[packages]]") || file.assigns("lock-version"); },
+         .may_be = [](const Sample& file) { return file.is_pylock(); },
+         .reader = read_pylock,
+         .part_options = parts_of_project},
+        {.kind = SpecKind::pipfile_lock,
+         .description = "a Pipfile.lock",
+         .is = [](const Sample& file) { return file.is_json() && file.contains("\"pipfile-spec\""); },
+         .may_be = [](const Sample& file) { return file.is_named("Pipfile.lock"); },
+         .reader = read_pipfile_lock,
+         .part_options = {"--group"}},
+        {.kind = SpecKind::pipfile,
+         .description = "a Pipfile",
+         .is = [](const Sample& file) { return file.has("[[source]]", "[packages]"); },
+         .advice = "Lock it with `pipenv lock`, and give the Pipfile.lock."},
+        {.kind = SpecKind::pixi_toml,
+         .description = "a pixi project file",
+         .is = [](const Sample& file) { return file.is_pixi_toml(); },
+         .advice = "Lock it with `pixi lock`, and give the pixi.lock."},
+        {.kind = SpecKind::pyproject,
+         .description = "a pyproject file",
+         .is =
+             [](const Sample& file) {
+                 return file.has("[project]", "[build-system]", "[dependency-groups]", "[tool.");
+             },
+         .may_be = [](const Sample& file) { return file.is_named("pyproject.toml"); },
+         .reader = read_pyproject,
+         .part_options = parts_of_project},
+        {.kind = SpecKind::setup_script,
+         .description = "a setup script",
+         .is =
+             [](const Sample& file) {
+                 return file.is_python() ? file.contains("setup(")
+                                         : file.has("[options]") || file.assigns("install_requires");
+             },
+         .advice = "To install a project, list its directory in a requirements file: `./PROJECT`."},
+        {.kind = SpecKind::conda_lock,
+         .description = "a conda-lock file",
+         .is =
+             [](const Sample& file) {
+                 return file.has("metadata:") && file.has("package:", "packages:") &&
+                        !file.has("environments:");
+             },
+         .may_be =
+             [](const Sample& file) {
+                 return !file.is_json() && (file.is_named("conda-lock.yml") ||
+                                            (is_part_of_lock(file) && file.has("metadata:", "package:")));
+             },
+         .reader = read_conda_lock,
+         .part_options = {"--category"}},
+        {.kind = SpecKind::pixi_lock,
+         .description = "a pixi lock file",
+         .is =
+             [](const Sample& file) {
+                 return file.has("environments:") && file.has("package:", "packages:");
+             },
+         .may_be = [](const Sample& file) { return !file.is_json() && is_part_of_lock(file); },
+         .reader = read_pixi_lock,
+         .part_options = {"--environment"}},
+        {.kind = SpecKind::conda_recipe,
+         .description = "a conda recipe",
+         .is =
+             [](const Sample& file) {
+                 return file.has("package:") && file.has("requirements:", "build:", "source:");
+             }},
+        {.kind = SpecKind::environment_yaml,
+         .description = "a conda environment file",
+         .is = [](const Sample& file) { return file.has("dependencies:", "channels:"); },
+         .may_be = [](const Sample& file) { return file.is_named(".yml") || file.is_named(".yaml"); },
+         .reader = read_environment_yaml},
+        {.kind = SpecKind::toml,
+         .description = "a TOML file of unknown kind",
+         .may_be = [](const Sample& file) { return file.is_named(".toml") || is_table(file.first()); },
+         .advice = "Give a pylock.toml or a pyproject.toml."},
+        {.kind = SpecKind::requirements,
+         .description = "a pip requirements file",
+         .may_be =
+             [](const Sample& file) {
+                 return !file.is_json() && !file.first().starts_with('[') && !file.is_named(".json");
+             },
+         .reader = read_requirements},
+    });
 
 /// The format of a file that is too large to be read, as far as its start tells.
 const Format& format_of_start(const fs::path& file) {
@@ -240,7 +286,8 @@ const Format& format_of_start(const fs::path& file) {
 
 /// What to do about a file that is too large. Locks of the other formats are for one environment.
 std::string remedy_for_size(const Format& format) {
-    const bool has_parts = !format.part_option.empty();
+    const bool has_parts =
+        std::holds_alternative<LockReader>(format.reader) && !format.part_options.front().empty();
     return has_parts ? "Lock fewer environments or platforms." : "";
 }
 

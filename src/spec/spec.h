@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 
+#include <array>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 namespace containerize::spec {
 
 struct CondaEnvironment;
+struct ConvertedFile;
 struct LockChoice;
 struct LockedEnvironment;
 struct Requirements;
@@ -27,15 +29,19 @@ enum class SpecKind {
     pixi_toml,
     pylock,
     pyproject,
+    script, ///< of Python, with metadata (PEP 723)
     uv_lock,
     poetry_lock,
+    pdm_lock,
     pipfile,
+    pipfile_lock,
     setup_script,
     conda_recipe,
     container_recipe,
     archive,
     html,
     empty,
+    toml, ///< of unknown kind
     unknown,
 };
 
@@ -43,6 +49,8 @@ enum class SpecKind {
 using RequirementsReader = Result<Requirements> (*)(const std::filesystem::path& file,
                                                     const std::filesystem::path& working_directory);
 using EnvironmentReader = Result<CondaEnvironment> (*)(const std::filesystem::path& file);
+using ConvertedReader = Result<ConvertedFile> (*)(const std::filesystem::path& file,
+                                                  const LockChoice& choice);
 using LockReader = Result<LockedEnvironment> (*)(const std::filesystem::path& file, const LockChoice& choice);
 
 struct Format {
@@ -53,10 +61,12 @@ struct Format {
     /// Asked if no format is sure: whether a file may have it, by its name or by what is left of it.
     bool (*may_be)(const Sample& sample) = nullptr;
     /// Without one, the format is only recognised, and refused with `advice`.
-    std::variant<std::monostate, RequirementsReader, EnvironmentReader, LockReader> reader = {};
+    std::variant<std::monostate, RequirementsReader, ConvertedReader, EnvironmentReader, LockReader> reader =
+        {};
     std::string_view advice = "Give a conda environment.yml or a pip requirements.txt.";
-    std::string_view part_option = {}; ///< the option that selects a part of such a file: "--category"
-    bool sorted = false;               ///< of locks: each package comes after what it depends on
+    /// The options that select parts of such a file: "--category".
+    std::array<std::string_view, 2> part_options = {};
+    bool sorted = false; ///< of locks: each package comes after what it depends on
 };
 
 /// In the order in which they are tried.

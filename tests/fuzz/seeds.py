@@ -17,7 +17,7 @@ LARGEST = 64 << 10
 MOST = 200
 
 #: Harness -> the data that it understands.
-PATTERNS = {"environment": "env-yml/*", "locks": "lockfiles/*", "repodata": "repodata/**/repodata.json",
+PATTERNS = {"environment": "env-yml/*", "locks": "lockfiles/*", "python_locks": "python-locks/**/*", "repodata": "repodata/**/repodata.json",
             "yaml": "env-yml/*"}
 
 NO_TABLE = (1 << 64) - 1

@@ -46,12 +46,22 @@ const Case cases[] = {
     {SpecKind::pylock, "pylock.toml", "lock-version = \"1.0\"\n[[packages]]\nname = \"x\"\n"},
     {SpecKind::pyproject, "pyproject.toml",
      "[build-system]\nrequires = [\"hatchling\"]\n[project]\nname = \"x\"\n"},
-    {SpecKind::pyproject, "pyproject.toml", "[tool.pixi.workspace]\nchannels = [\"conda-forge\"]\n"},
+    {SpecKind::pixi_toml, "pyproject.toml", "[tool.pixi.workspace]\nchannels = [\"conda-forge\"]\n"},
+    {SpecKind::pyproject, "pyproject.toml",
+     "[project]\nname = \"x\"\n[tool.pixi.workspace]\nchannels = [\"conda-forge\"]\n"},
+    {SpecKind::pyproject, "pyproject.toml", "[dependency-groups]\n"},
+    {SpecKind::script, "x.py", "# /// script\n# dependencies = []\n# ///\nimport os\n"},
+    {SpecKind::uv_lock, "uv.lock", "version = 1\n"},
+    {SpecKind::poetry_lock, "poetry.lock", "package = []\n"},
+    {SpecKind::pdm_lock, "pdm.lock",
+     "[metadata]\nlock_version = \"4.5.0\"\ncontent_hash = \"sha256:a\"\n\n[[package]]\nname = \"a\"\n"},
+    {SpecKind::pylock, "pylock.x.toml", "packages = []\n"},
+    {SpecKind::toml, "x.toml", "a = 1\n"},
     {SpecKind::uv_lock, "uv.lock", "version = 1\n[[package]]\nname = \"x\"\n[package.metadata]\n"},
     {SpecKind::poetry_lock, "poetry.lock",
      "[[package]]\nname = \"x\"\n\n[metadata]\nlock-version = \"2.0\"\n"},
     {SpecKind::pipfile, "Pipfile", "[[source]]\nurl = \"u\"\n[packages]\nx = \"*\"\n"},
-    {SpecKind::pipfile, "Pipfile.lock", "{\n  \"_meta\": {\"hash\": {}, \"pipfile-spec\": 6}\n}\n"},
+    {SpecKind::pipfile_lock, "Pipfile.lock", "{\n  \"_meta\": {\"hash\": {}, \"pipfile-spec\": 6}\n}\n"},
     {SpecKind::setup_script, "setup.py", "from setuptools import setup\nsetup(name='x')\n"},
     {SpecKind::setup_script, "setup.cfg", "[metadata]\nname = x\n[options]\ninstall_requires =\n  numpy\n"},
     {SpecKind::conda_recipe, "meta.yaml", "{% set v = 1 %}\npackage:\n  name: x\nrequirements:\n  run: []\n"},
@@ -110,14 +120,13 @@ TEST(RecogniseSupported, Messages) {
     EXPECT_EQ(message(directory.write("e.yml", "dependencies:\n- x\n")), "accepted");
     EXPECT_EQ(message(directory.write("x.lock", "{\"containerize-lock\": 1}")), "accepted");
     EXPECT_EQ(message(directory.write("explicit", "@EXPLICIT\n")), "accepted");
-    refused(directory.write("uv.lock", "[[package]]\n"), "a uv lock file",
-            "`uv export --format requirements-txt` converts it to a requirements file.");
-    refused(directory.write("poetry.lock", "[[package]]\n[metadata]\n"), "a poetry lock file",
-            "`poetry export` converts it to a requirements file.");
+    EXPECT_EQ(message(directory.write("uv.lock", "[[package]]\n")), "accepted");
     refused(directory.write("Pipfile", "[packages]\n"), "a Pipfile",
-            "`pipenv requirements` converts it to a requirements file.");
-    refused(directory.write("pyproject.toml", "[project]\n"), "a pyproject file",
-            "To install a project, list its directory in a requirements file: `./PROJECT`.");
+            "Lock it with `pipenv lock`, and give the Pipfile.lock.");
+    refused(directory.write("pixi.toml", "[workspace]\nchannels = []\n"), "a pixi project file",
+            "Lock it with `pixi lock`, and give the pixi.lock.");
+    refused(directory.write("x.toml", "a = 1\n"), "a TOML file of unknown kind",
+            "Give a pylock.toml or a pyproject.toml.");
     refused(directory.write("x.whl", "PK\x03\x04"), "an archive or other binary file",
             "To install a package file, list its path in a requirements file.");
     refused(directory.write("page", "<html>"), "a web page",
