@@ -6,12 +6,12 @@
 #include "pip/distributions.h"
 #include "util/json.h"
 #include "util/redact.h"
+#include "util/toml.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 namespace containerize::pip {
 

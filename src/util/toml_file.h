@@ -2,13 +2,12 @@
 #pragma once
 
 #include "core/error.h"
+#include "util/toml.h"
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <toml++/toml.h>
 
 namespace containerize {
 

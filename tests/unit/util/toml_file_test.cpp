@@ -18,6 +18,7 @@ TEST(TomlFile, MistakesHaveTheirLine) {
     EXPECT_EQ(refused("a = 1\nb = \n").substr(0, 26), "x.toml:12: invalid TOML: E");
     EXPECT_EQ(refused("a = 1\na = 2\n").substr(0, 26), "x.toml:12: invalid TOML: E");
     EXPECT_EQ(refused("a = \"\xff\"\n").substr(0, 26), "x.toml:11: invalid TOML: E");
+    EXPECT_EQ(refused("a = [2.\xC5\x91]\n").substr(0, 26), "x.toml:11: invalid TOML: E"); // see util/toml.h
     EXPECT_EQ(refused("a = 1\n"), "taken");
 }
 
@@ -43,6 +44,13 @@ TEST(TomlFile, WhatIsTooLargeIsRefused) {
         deep += ".a";
     EXPECT_EQ(refused("[" + deep + "]\n"), "x.toml: this file is too large: the limit is 200 dots in a key");
     EXPECT_NE(refused("a = " + std::string(100, '[') + std::string(100, ']')), "taken");
+    // The deepest that is taken needs little stack.
+    deep.resize(399);
+    std::string deepest;
+    for (int i = 0; i < 30; ++i)
+        deepest += "{" + deep + " = ";
+    EXPECT_EQ(refused("[" + deep + "]\n" + deep + " = " + deepest + "1" + std::string(30, '}') + "\n"),
+              "taken");
     EXPECT_EQ(refused("a = [" + std::string(1'000'000, ',')),
               "x.toml: this file is too large: the limit is 1,000,000 values");
     const test::TemporaryDirectory directory;
