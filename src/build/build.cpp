@@ -12,6 +12,7 @@
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
 #include "pip/pylock.h"
+#include "spec/locked_lines.h"
 #include "util/log.h"
 
 #include <functional>
@@ -99,8 +100,8 @@ Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const input
 /// In an environment that is removed again, because pip asks the environment's own Python.
 Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read) {
     if (given.conda.subdir != conda::this_subdir())
-        return fail_input("pip's packages can be chosen only for this machine's platform", {}, read.spec.string(),
-                          advice_for_pip(given, *read.requirements));
+        return fail_input("pip's packages can be chosen only for this machine's platform", {},
+                          read.spec.string(), advice_for_pip(given, *read.requirements));
     const auto place = TRY(Staging::create(given.staging_parent));
     auto options = given;
     options.prefix = (place.path() / "env").string();
@@ -129,7 +130,8 @@ Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const input
         return fail_input("pip's packages cannot be chosen without the environment's Python",
                           "it comes from conda", inputs.spec.string(),
                           "Choose a Python of this machine with --python.");
-    return pip::pylock_text(plan.of_pip, {.python = plan.python, .machine = conda::machine_of(conda::this_subdir())});
+    return pip::pylock_text(plan.of_pip,
+                            {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.

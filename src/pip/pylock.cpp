@@ -5,6 +5,7 @@
 #include "util/redact.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace containerize::pip {
@@ -59,7 +60,8 @@ std::string source(const ResolvedPackage& package) {
 } // namespace
 
 std::string pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for) {
-    const auto minor = chosen_for.python.substr(0, chosen_for.python.find('.', chosen_for.python.find('.') + 1));
+    const auto minor =
+        chosen_for.python.substr(0, chosen_for.python.find('.', chosen_for.python.find('.') + 1));
     std::string text = fmt::format(R"(lock-version = "1.0"
 environments = ["sys_platform == 'linux' and platform_machine == '{}'"]
 requires-python = "=={}.*"
@@ -67,7 +69,8 @@ created-by = "containerize"
 )",
                                    chosen_for.machine, minor);
     for (const auto& package : packages) {
-        text += "\n[[packages]]\n" + line("name", normalised_name(package.name)) + line("version", package.version);
+        text += "\n[[packages]]\n" + line("name", normalised_name(package.name)) +
+                line("version", package.version);
         text += package.kind == ResolvedPackage::Kind::wheel ? wheel(package) : source(package);
     }
     return text;
