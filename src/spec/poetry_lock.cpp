@@ -63,10 +63,7 @@ private:
             for (auto& group : TRY(toml_.texts(*package, "groups")))
                 groups.insert(std::move(group));
         TRY(check_parts(choice_.groups, {groups.begin(), groups.end()}, "--group", toml_.file()));
-        std::vector<std::string> extras;
-        if (const auto* lists = TRY(toml_.table(toml_.root(), "extras")))
-            for (const auto& [name, packages_of_extra] : *lists)
-                extras.emplace_back(name.str());
+        const auto extras = TRY(toml_.keys(toml_.root(), "extras"));
         return check_parts(choice_.extras, extras, "--extra", toml_.file());
     }
 

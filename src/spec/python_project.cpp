@@ -136,16 +136,8 @@ private:
 
     Status take_list(const toml::node* list, std::string_view key) {
         if (list == nullptr) return {};
-        const auto must_be_list = [&](const toml::node& node) {
-            return toml_.refuse(node, "`" + printable_line(key) + "` must be a list of strings");
-        };
-        const auto* items = list->as_array();
-        if (items == nullptr) return must_be_list(*list);
-        for (const auto& one : *items) {
-            const auto* text = one.as_string();
-            if (text == nullptr) return must_be_list(one);
-            TRY(take(text->get(), toml_.where(one)));
-        }
+        for (const auto* text : TRY(toml_.strings(*list, key)))
+            TRY(take(text->get(), toml_.where(*text)));
         return {};
     }
 

@@ -131,9 +131,9 @@ private:
     }
 
     Status choose_parts(const UvPackage& project) {
-        const auto extras = TRY(names_in(project, "optional-dependencies"));
+        const auto extras = TRY(toml_.keys(*project.entry, "optional-dependencies"));
         TRY(check_parts(choice_.extras, extras, "--extra", toml_.file()));
-        const auto groups = TRY(names_in(project, "dev-dependencies"));
+        const auto groups = TRY(toml_.keys(*project.entry, "dev-dependencies"));
         TRY(check_parts(choice_.groups, groups, "--group", toml_.file()));
         // If extras or groups exclude each other, uv writes what is chosen like this.
         const auto encoded = [&](const char* kind, const std::string& name) {
@@ -146,16 +146,6 @@ private:
         for (const auto& group : choice_.groups)
             encoded("group", group);
         return {};
-    }
-
-    /// The keys of a table of lists.
-    [[nodiscard]] Result<std::vector<std::string>> names_in(const UvPackage& package,
-                                                            std::string_view key) const {
-        std::vector<std::string> names;
-        if (const auto* lists = TRY(toml_.table(*package.entry, key)))
-            for (const auto& [name, value] : *lists)
-                names.emplace_back(name.str());
-        return names;
     }
 
     void require(const Part& part, const Marker& marker) {

@@ -87,16 +87,31 @@ Result<std::string> TomlFile::text(const toml::table& table, std::string_view ke
 
 Result<std::vector<std::string>> TomlFile::texts(const toml::table& table, std::string_view key) const {
     std::vector<std::string> texts;
-    const auto* node = table.get(key);
-    if (node == nullptr) return texts;
-    const auto* array = node->as_array();
-    if (array == nullptr) return refuse(*node, must_be(key, "a list of strings"));
-    for (const auto& one : *array) {
-        const auto* value = one.as_string();
-        if (value == nullptr) return refuse(one, must_be(key, "a list of strings"));
-        texts.push_back(value->get());
-    }
+    if (const auto* node = table.get(key))
+        for (const auto* value : TRY(strings(*node, key)))
+            texts.push_back(value->get());
     return texts;
+}
+
+Result<std::vector<const toml::value<std::string>*>> TomlFile::strings(const toml::node& value,
+                                                                       std::string_view name) const {
+    const auto* array = value.as_array();
+    if (array == nullptr) return refuse(value, must_be(name, "a list of strings"));
+    std::vector<const toml::value<std::string>*> strings;
+    for (const auto& one : *array) {
+        const auto* string = one.as_string();
+        if (string == nullptr) return refuse(one, must_be(name, "a list of strings"));
+        strings.push_back(string);
+    }
+    return strings;
+}
+
+Result<std::vector<std::string>> TomlFile::keys(const toml::table& table, std::string_view key) const {
+    std::vector<std::string> keys;
+    if (const auto* value = TRY(this->table(table, key)))
+        for (const auto& [name, ignored] : *value)
+            keys.emplace_back(name.str());
+    return keys;
 }
 
 Result<const toml::table*> TomlFile::table(const toml::table& table, std::string_view key) const {

@@ -32,6 +32,11 @@ public:
     [[nodiscard]] Result<std::string> text(const toml::table& table, std::string_view key) const;
     [[nodiscard]] Result<std::vector<std::string>> texts(const toml::table& table,
                                                          std::string_view key) const;
+    /// The items of an array, all of which must be strings; `name` is for the message.
+    [[nodiscard]] Result<std::vector<const toml::value<std::string>*>> strings(const toml::node& value,
+                                                                               std::string_view name) const;
+    /// The keys of a table.
+    [[nodiscard]] Result<std::vector<std::string>> keys(const toml::table& table, std::string_view key) const;
     [[nodiscard]] Result<const toml::table*> table(const toml::table& table, std::string_view key) const;
     /// The items of an array, all of which must be tables.
     [[nodiscard]] Result<std::vector<const toml::table*>> tables(const toml::table& table,
