@@ -8,6 +8,7 @@
 #include "util/text_limits.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 #include <utility>
@@ -32,6 +33,12 @@ bool is_control(char c) {
     return std::iscntrl(static_cast<unsigned char>(c)) != 0;
 }
 
+/// Beside control characters, what ends a line for Python: U+0085, U+2028 and U+2029.
+bool has_line_end_of_unicode(std::string_view text) {
+    constexpr auto ends = std::to_array<std::string_view>({"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"});
+    return std::ranges::any_of(ends, [text](std::string_view end) { return text.find(end) != text.npos; });
+}
+
 } // namespace
 
 std::string shown_requirement(std::string_view text) {
@@ -46,6 +53,8 @@ Status check_requirement_text(std::string_view text, const std::string& where) {
                           "Remove it, or write it in a requirements file as pip documents it.");
     };
     if (std::ranges::any_of(text, is_control)) return refuse("it contains a control character");
+    if (has_line_end_of_unicode(text))
+        return refuse("pip would take a character in it for the end of a line");
     if (text.find("${") != text.npos) return refuse("pip would take ${...} for a variable");
     if (text.find(" #") != text.npos || text.starts_with('#'))
         return refuse("pip would take # for a comment");
@@ -173,6 +182,7 @@ std::string git_location(std::string_view address, std::string_view commit, std:
     const auto colon = url.find(':');
     const bool is_for_ssh = !is_url(url) && colon != url.npos && at < colon && url.find('/') > colon;
     if (is_for_ssh) url = "ssh://" + url.replace(colon, 1, "/");
+    replace_all(url, "#", "%23"); // a fragment would take the place of the commit
     return std::string(scheme) + url + "?rev=" + std::string(commit) +
            (directory.empty() ? "" : "&subdirectory=" + url_encoded(directory));
 }

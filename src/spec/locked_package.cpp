@@ -35,6 +35,14 @@ std::optional<std::string> value_of(std::string_view part, std::string_view key)
     return url_decoded(part.substr(key.size() + 1));
 }
 
+/// The URL in the form in which none of it is a marker for pip, which could contain the checksum: pip reads
+/// one after a semicolon, and ends a URL at a blank.
+std::string without_marker(const std::string& url) {
+    auto result = url_encoded(url);
+    replace_all(result, ";", "%3B");
+    return result;
+}
+
 Result<std::string> git_requirement(const GitSource& source, const LockedRequirement& package,
                                     const std::string& where) {
     if (source.commit.empty())
@@ -52,17 +60,37 @@ Result<std::string> git_requirement(const GitSource& source, const LockedRequire
     if (!named && !package.name.empty()) fragment = "#egg=" + package.name;
     if (!source.subdirectory.empty())
         fragment += (fragment.empty() ? "#" : "&") + ("subdirectory=" + url_encoded(source.subdirectory));
-    return (named ? package.name + " @ " : "") + "git+" + source.url + "@" + source.commit + fragment;
+    // pip looks for the commit at the end of the path.
+    const auto url = without_marker(source.url);
+    const auto query = std::min(url.find('?'), url.size());
+    return (named ? package.name + " @ " : "") + "git+" + url.substr(0, query) + "@" + source.commit +
+           url.substr(query) + fragment;
 }
 
-/// Whether pip and uv verify what they download from the URL.
-bool is_verified(std::string_view url) {
+/// What pip takes for a checksum, after '#' or '&'.
+constexpr auto checksums_of_pip =
+    std::to_array<std::string_view>({"md5=", "sha1=", "sha224=", "sha256=", "sha384=", "sha512="});
+
+bool is_checksum(std::string_view part) {
+    return std::ranges::any_of(checksums_of_pip,
+                               [part](std::string_view kind) { return part.starts_with(kind); });
+}
+
+/// Some versions of pip would take such a checksum instead of the one in the fragment.
+bool has_checksum_in_query(std::string_view url) {
+    const auto parts = split(url.substr(0, url.find('#')), '&');
+    return std::any_of(parts.begin() + 1, parts.end(), is_checksum);
+}
+
+/// The digits of the sha256 checksum in the URL's fragment; empty if there is none.
+std::string sha256_in(std::string_view url) {
     constexpr std::string_view key = "sha256=";
     const auto fragment = url.find('#');
-    if (fragment == url.npos) return false;
-    return std::ranges::any_of(split(url.substr(fragment + 1), '&'), [key](std::string_view part) {
-        return part.starts_with(key) && is_hex(part.substr(key.size()), 64);
-    });
+    if (fragment == url.npos) return {};
+    for (const auto part : split(url.substr(fragment + 1), '&'))
+        if (part.starts_with(key) && is_hex(part.substr(key.size()), 64))
+            return std::string(part.substr(key.size()));
+    return {};
 }
 
 /// The URL with this checksum instead of those in its fragment, of which the rest stays.
@@ -71,13 +99,8 @@ std::string with_checksum(std::string_view url, std::string_view sha256) {
     // In lower case: some versions of pip ignore others, and would verify nothing.
     std::string result = std::string(url.substr(0, end)) + "#sha256=" + lower(sha256);
     if (end == url.npos) return result;
-    constexpr auto of_pip =
-        std::to_array<std::string_view>({"md5=", "sha1=", "sha224=", "sha256=", "sha384=", "sha512="});
-    for (const auto part : split(url.substr(end + 1), '&')) {
-        const bool is_checksum =
-            std::ranges::any_of(of_pip, [part](std::string_view kind) { return part.starts_with(kind); });
-        if (!part.empty() && !is_checksum) result += "&" + std::string(part);
-    }
+    for (const auto part : split(url.substr(end + 1), '&'))
+        if (!part.empty() && !is_checksum(part)) result += "&" + std::string(part);
     return result;
 }
 
@@ -114,8 +137,13 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return fail_input("unsupported kind of repository", without_credentials_within(url), where,
                           "Lock the package from git or from an index.");
     if (!is_url(url)) url = TRY(local_url(url, lock, where));
-    if (package.sha256.empty() && !is_verified(url) && !url.starts_with("file:"))
-        return refuse_unverifiable(package.name, where);
+    url = without_marker(url);
+    const auto sha256 = package.sha256.empty() ? sha256_in(url) : package.sha256;
+    if (sha256.empty() && !url.starts_with("file:")) return refuse_unverifiable(package.name, where);
+    if (has_checksum_in_query(url))
+        return fail_input("the URL of '" + package.name + "' has a checksum in its query",
+                          "pip would take it for the checksum of the file", where,
+                          "Lock the package from another address.");
     result.expected.url = url;
     std::error_code failed;
     result.expected.directory = fs::is_directory(file_url_path(url), failed);
@@ -124,7 +152,7 @@ Result<Requirement> requirement(const LockedRequirement& package, const fs::path
         return result;
     }
     // For a directory, the lock's checksum covers something else.
-    if (!package.sha256.empty() && !result.expected.directory) url = with_checksum(url, package.sha256);
+    if (!sha256.empty() && !result.expected.directory) url = with_checksum(url, sha256);
     result.text = package.name.empty() ? url : package.name + " @ " + url;
     return result;
 }

@@ -27,6 +27,8 @@ public:
         TRY(take_category("default"));
         for (const auto& name : groups())
             if (facts_.groups.contains(normalised_name(name))) TRY(take_category(category_of(name)));
+        for (const auto& [name, wanted] : wanted_)
+            TRY(add(name, wanted));
         auto converted = TRY(lines_.finish());
         converted.python = TRY(python_of(meta["requires"]));
         converted.notes = std::move(notes_);
@@ -34,6 +36,12 @@ public:
     }
 
 private:
+    struct Wanted {
+        YAML::Node package;
+        Marker marker; ///< of all chosen categories
+        std::string where;
+    };
+
     Status check_version(const YAML::Node& meta) const {
         if (!meta.IsDefined() || !meta.IsMap()) return refuse_incomplete(file_, "Pipfile.lock", "_meta");
         if (const auto version = scalar(meta, "pipfile-spec"); version != "6")
@@ -78,12 +86,23 @@ private:
         if (!package.IsMap()) return yaml_.refuse(package, "a package must be a mapping");
         const auto marker = TRY(marker_at(scalar(package, "markers"), facts_, where));
         if (marker.is_never()) return {};
+        const auto [first, is_new] =
+            wanted_.emplace(name, Wanted{.package = package, .marker = marker, .where = where});
+        if (is_new) return {};
+        for (const char* key : {"version", "git", "ref", "subdirectory", "path", "file"})
+            if (scalar(first->second.package, key) != scalar(package, key))
+                return fail_input("'" + printable_line(name) + "' has other versions in other categories", {},
+                                  where, "Choose one of the categories, or lock again.");
+        first->second.marker |= marker;
+        if (first->second.marker.is_too_complex())
+            return fail_input("the markers of '" + printable_line(name) + "' are too complex", {}, where,
+                              "Choose one of the categories.");
+        return {};
+    }
+
+    Status add(const std::string& name, const Wanted& wanted) {
+        const auto& [package, marker, where] = wanted;
         const auto version = scalar(package, "version");
-        if (const auto [first, is_new] = taken_.emplace(name, version); !is_new) {
-            if (first->second == version) return {};
-            return fail_input("'" + printable_line(name) + "' has other versions in other categories", {},
-                              where, "Choose one of the categories, or lock again.");
-        }
         std::vector<std::string> checksums;
         for (const auto& one : package["hashes"])
             if (one.IsScalar()) checksums.push_back(one.Scalar());
@@ -133,7 +152,7 @@ private:
     const LockChoice& choice_;
     MarkerFacts facts_;
     LockedLines lines_;
-    std::map<std::string, std::string> taken_; ///< names with their versions
+    std::map<std::string, Wanted> wanted_; ///< by name
     std::vector<std::string> notes_;
 };
 

@@ -164,7 +164,7 @@ private:
             return fail_input("invalid requirement: " + shown_requirement(requirement), {}, where,
                               "Write a package name and optional version conditions, such as "
                               "`numpy>=1.26,<3`, or `NAME @ URL`.");
-        if (normalised_name(name) == name_ && !extras_.empty()) return take_own_extras(requirement, where);
+        if (normalised_name(name) == name_) return take_own_extras(requirement, where);
         TRY(check_source(std::string(name), where));
         if (!known_.insert(requirement).second) return {};
         if (converted_.lines.size() == most_packages) return too_large(where, "50,000 requirements");

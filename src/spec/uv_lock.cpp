@@ -131,6 +131,7 @@ private:
     }
 
     Status choose_parts(const UvPackage& project) {
+        project_name_ = project.name;
         const auto extras = TRY(toml_.keys(*project.entry, "optional-dependencies"));
         TRY(check_parts(choice_.extras, extras, "--extra", toml_.file()));
         const auto groups = TRY(toml_.keys(*project.entry, "dev-dependencies"));
@@ -187,6 +188,7 @@ private:
     }
 
     Status follow_dependency(const toml::table& dependency, const Marker& marker) {
+        TRY(check_conflicts(dependency));
         auto all = TRY(marker_of(toml_, dependency, facts_));
         all &= marker;
         if (all.is_too_complex())
@@ -197,6 +199,20 @@ private:
         require({package, ""}, all);
         for (const auto& extra : TRY(toml_.texts(dependency, "extra")))
             require({package, normalised_name(extra)}, all);
+        return {};
+    }
+
+    /// If parts of other members exclude each other, or members as a whole, uv refers to them like this, and
+    /// whether they are chosen depends on all other dependencies.
+    [[nodiscard]] Status check_conflicts(const toml::table& dependency) const {
+        const auto text = TRY(toml_.text(dependency, "marker"));
+        const auto own = std::to_string(project_name_.size()) + "-" + project_name_ + "-";
+        for (const std::string_view kind : {"'extra-", "'group-", "'project-"})
+            for (auto at = text.find(kind); at != text.npos; at = text.find(kind, at + 1))
+                if (kind == "'project-" || !std::string_view(text).substr(at + kind.size()).starts_with(own))
+                    return toml_.refuse(
+                        dependency, "this uv lock file has conflicts between members of a workspace",
+                        "which packages they need is known only to uv", std::string(export_advice));
         return {};
     }
 
@@ -281,6 +297,7 @@ private:
     const LockChoice& choice_;
     MarkerFacts facts_;
     LockedLines lines_;
+    std::string project_name_;
     std::vector<UvPackage> packages_;
     std::map<std::string, std::vector<const UvPackage*>, std::less<>> by_name_;
     std::map<Part, Marker> needed_;

@@ -550,6 +550,85 @@ TEST(PipfileLock, MistakesAreShownWithTheirLine) {
         "Pipfile.lock: this file has no group 'x': it has develop, dev, docs\nGive --group one of these.");
 }
 
+TEST(PipfileLock, APackageOfTwoCategoriesIsNeededIfOneNeedsIt) {
+    const auto lock = [](const std::string& in_docs) {
+        const std::string package = "\"version\": \"==1.0\", \"hashes\": [\"" + hash + "\"]";
+        return "{\"_meta\": {\"pipfile-spec\": 6}, \"default\": {\"a\": {" + package +
+               ", \"markers\": \"python_version < '3.8'\"}}, \"docs\": {\"a\": {" + package + in_docs + "}}}";
+    };
+    const Parts docs{.groups = {"docs"}};
+    EXPECT_EQ(lines_of_text("Pipfile.lock", lock(""), docs), (Lines{"a==1.0"}));
+    EXPECT_EQ(lines_of_text("Pipfile.lock", lock(", \"markers\": \"python_version > '3.12'\""), docs),
+              (Lines{"a==1.0 ; python_version < '3.8' or python_version > '3.12'"}));
+    EXPECT_NE(refused("Pipfile.lock", lock(", \"ref\": \"x\""), docs), "taken");
+}
+
+// --- hostile addresses
+// --------------------------------------------------------------------------------------
+
+TEST(Addresses, HaveNoMarkers) {
+    const auto line = [](const std::string& url) {
+        return lines_of_text("pylock.toml", pylock("[[packages]]\nname = \"a\"\narchive = { url = \"" + url +
+                                                   "\", hashes = { sha256 = \"" + sha + "\" } }\n"));
+    };
+    EXPECT_EQ(line("https://h/a.zip ; os_name != '#'"),
+              (Lines{"a @ https://h/a.zip%20%3B%20os_name%20!=%20'#sha256=" + sha + "&'"}));
+    EXPECT_EQ(line("https://h/a.zip;(os_name!='#')"),
+              (Lines{"a @ https://h/a.zip%3B(os_name!='#sha256=" + sha + "&')"}));
+}
+
+TEST(Addresses, HaveNoOtherChecksums) {
+    const auto said = [](const std::string& url) {
+        return refused("pylock.toml", pylock("[[packages]]\nname = \"a\"\narchive = { url = \"" + url +
+                                             "\", hashes = { sha256 = \"" + sha + "\" } }\n"));
+    };
+    EXPECT_EQ(said("https://h/a.zip?x=1"), "taken");
+    EXPECT_EQ(said("https://h/a.zip?x=1&sha256=" + std::string(64, 'b')).substr(0, 13), "pylock.toml:3");
+    EXPECT_NE(said("https://h/a.zip?x=1&md5=" + std::string(32, 'b')), "taken");
+}
+
+TEST(Addresses, OfRepositoriesLeadToTheCommit) {
+    const auto line = [](const std::string& url) {
+        return lines_of_text("pylock.toml",
+                             pylock("[[packages]]\nname = \"a\"\nvcs = { type = \"git\", url = \"" + url +
+                                    "\", commit-id = \"" + git_commit + "\" }\n"));
+    };
+    EXPECT_EQ(line("https://h/r.git"), (Lines{"a @ git+https://h/r.git@" + git_commit}));
+    EXPECT_EQ(line("https://h/r.git#" + std::string(40, 'd')),
+              (Lines{"a @ git+https://h/r.git%23" + std::string(40, 'd') + "@" + git_commit}));
+    EXPECT_EQ(lines_of_text("uv.lock",
+                            uv_lock("dependencies = [{ name = \"a\" }]\n",
+                                    uv_package("a", "", "git = \"https://h/r.git?x=1#" + git_commit + "\""))),
+              (Lines{"a @ git+https://h/r.git@" + git_commit + "?x=1"}));
+}
+
+TEST(Addresses, AndRequirementsAreOneLine) {
+    for (const std::string end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"})
+        EXPECT_EQ(
+            refused("pyproject.toml", "[project]\ndependencies = [\"six" + end + "idna\"]\n").substr(0, 16),
+            "pyproject.toml:2")
+            << end;
+}
+
+TEST(Pyproject, ARequirementOnItselfIsNeverThePackageOfAnIndex) {
+    EXPECT_EQ(
+        lines_of_text("pyproject.toml",
+                      "[project]\nname = \"mine\"\ndependencies = [\"six\"]\n[dependency-groups]\ndev = "
+                      "[\"Mine\"]\n",
+                      {.groups = {"dev"}}),
+        (Lines{"six"}));
+}
+
+TEST(UvLock, ConflictsOfOtherMembersAreRefused) {
+    const auto said = [](const std::string& marker) {
+        return refused("uv.lock",
+                       uv_lock("dependencies = [{ name = \"a\", marker = \"extra == '" + marker + "'\" }]\n",
+                               uv_package("a")));
+    };
+    for (const char* marker : {"extra-6-member-cpu", "group-6-member-dev", "project-6-member"})
+        EXPECT_NE(said(marker).find("conflicts between members of a workspace"), std::string::npos) << marker;
+}
+
 // --- projects and scripts
 // -----------------------------------------------------------------------------------
 
