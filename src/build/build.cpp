@@ -11,6 +11,8 @@
 #include "environments/conda_plan.h"
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
+#include "pip/pylock.h"
+#include "spec/locked_lines.h"
 #include "util/log.h"
 
 #include <functional>
@@ -98,8 +100,8 @@ Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const input
 /// In an environment that is removed again, because pip asks the environment's own Python.
 Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read) {
     if (given.conda.subdir != conda::this_subdir())
-        return fail_input("--dry-run for another platform is for conda environments", {}, read.spec.string(),
-                          advice_for_pip(given, *read.requirements));
+        return fail_input("pip's packages can be chosen only for this machine's platform", {},
+                          read.spec.string(), advice_for_pip(given, *read.requirements));
     const auto place = TRY(Staging::create(given.staging_parent));
     auto options = given;
     options.prefix = (place.path() / "env").string();
@@ -108,17 +110,28 @@ Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::I
     TRY(add_base(options, inputs));
     if (!inputs.requirements) return dry_run_of_conda(options, inputs); // Python comes from conda
     pip::Resolution resolution;
+    std::string python;
     const auto planned =
         with_build_context(options, inputs, [&](const Workplace& workplace) -> Result<BuildSummary> {
-            auto plan = environments::plan_pip(workplace.context);
-            if (plan) resolution = std::move(*plan);
-            return plan ? Result<BuildSummary>() : fail(std::move(plan.error()));
+            resolution = TRY(environments::plan_pip(workplace.context));
+            python = workplace.context.record["python"]["version"];
+            return {};
         });
     if (!planned) return fail(Error(planned.error()));
     if (!resolution.obstacle.empty())
         return fail_input("what would be installed is known only after the installation", resolution.obstacle,
                           inputs.spec.string(), advice_for_pip(options, *inputs.requirements));
-    return DryRun{.of_pip = std::move(resolution.packages)};
+    return DryRun{.of_pip = std::move(resolution.packages), .python = std::move(python)};
+}
+
+Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    const auto plan = TRY(dry_run_of_pip(options, inputs));
+    if (plan.python.empty())
+        return fail_input("pip's packages cannot be chosen without the environment's Python",
+                          "it comes from conda", inputs.spec.string(),
+                          "Choose a Python of this machine with --python.");
+    return pip::pylock_text(plan.of_pip,
+                            {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.
@@ -148,9 +161,7 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
 
 Result<std::string> lock(const inputs::BuildOptions& options) {
     const auto inputs = TRY(inputs_for_plan(options));
-    if (inputs.requirements)
-        return fail_input("`containerize lock` is for conda environments", {}, inputs.spec.string(),
-                          advice_for_pip(options, *inputs.requirements));
+    if (inputs.requirements) return lock_of_pip(options, inputs);
     if (inputs.locked)
         return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
                           "Give it to `containerize new` as it is.");

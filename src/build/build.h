@@ -28,12 +28,14 @@ struct DryRun {
     std::vector<conda::PackageRecord> packages = {}; ///< conda packages, in link order
     std::size_t pip_lines = 0;                       ///< number of pip requirements, which are not solved
     std::vector<pip::ResolvedPackage> of_pip = {};   ///< those of a requirements file, solved
+    std::string python = {};                         ///< for which they were chosen: "3.11.2"
 };
 /// For a requirements file, pip or uv decides in a temporary environment.
 Result<DryRun> dry_run(const inputs::BuildOptions& options);
 
-/// The lock file with the packages that a build for options.conda.subdir would install. Fails with an input
-/// error unless the input is a conda environment in which pip installs nothing.
+/// The lock file with the packages that a build for options.conda.subdir would install: for a requirements
+/// file or a Python project a pylock.toml. Fails with an input error if pip would install into a conda
+/// environment.
 Result<std::string> lock(const inputs::BuildOptions& options);
 
 /// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.

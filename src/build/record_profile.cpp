@@ -9,6 +9,7 @@
 #include "manifest/manifest.h"
 #include "mounts/cold_start.h"
 #include "prefix/cleanup_process.h"
+#include "util/background.h"
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
@@ -64,11 +65,15 @@ void wait_for_end_of_session(const fs::path& record) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
+bool has_python(const fs::path& prefix) {
+    std::error_code failed;
+    return fs::exists(fs::symlink_status(prefix / "bin/python", failed));
+}
+
 /// Imports the packages that Python finds, with a temporary home directory in `staging`.
 Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, Environment environment,
                         const fs::path& staging) {
-    std::error_code failed;
-    if (!fs::exists(fs::symlink_status(prefix / "bin/python", failed))) return 0;
+    if (!has_python(prefix)) return 0;
     const auto home = staging / "home";
     TRY(make_directories(home));
     environment["HOME"] = environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = home.string();
@@ -91,6 +96,8 @@ Status write_profiles(const fs::path& prefix, const fs::path& record, bool repla
                      .hint = "Give a command that uses the installation."});
     for (const auto& image : manifest.images()) {
         image::Profile profile{.image = image.sha256, .blocks = recorded[(prefix / image.file).string()]};
+        // Such as a layer that an update has added since, whose own recording may be running.
+        if (!replace && profile.blocks.empty()) continue;
         if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
         TRY(write_file(mounts::profile_of(prefix / image.file), to_text(profile)));
     }
@@ -152,14 +159,19 @@ void record_after_build(const inputs::BuildOptions& options, bool replace) {
     if (!options.profile) return;
     const auto prefix = resolve(options.prefix);
     if (!prefix) return;
-    std::error_code failed;
-    const bool has_python = fs::exists(fs::symlink_status(*prefix / "bin/python", failed));
-    if (options.profile_commands.empty() && !has_python) return; // nothing to run
-    Stage stage("Recording what programs read first");
     ProfileRequest request{
         .replace = replace, .share = options.share, .staging_parent = options.staging_parent};
     for (const auto& command : options.profile_commands)
         request.commands.push_back({"/bin/sh", "-c", command});
+    if (request.commands.empty() && !has_python(*prefix)) return; // nothing to run
+    if (request.commands.empty() && options.layout.value_or(inputs::Layout::path) == inputs::Layout::path) {
+        // Nothing that follows needs the result, and the imports of all packages can take as long as the rest
+        // of the build.
+        run_in_background([&] { [[maybe_unused]] const auto done = record_profile(*prefix, request); });
+        log::info("What programs read first is recorded in the background.");
+        return;
+    }
+    Stage stage("Recording what programs read first");
     const auto recording = record_profile(*prefix, request);
     if (recording && recording->exit_code != 0 && !request.commands.empty())
         log::warn("a command of --profile ended with exit code " + std::to_string(recording->exit_code));

@@ -46,8 +46,9 @@ Result<ProfileCoverage> profile_coverage(const std::filesystem::path& prefix);
 /// Returns the profile of an image; without blocks if there is none or it does not match the image.
 image::Profile profile_beside(const std::filesystem::path& prefix, const manifest::ImageFile& image);
 
-/// Records at the end of a build, as its options say. Never fails: warns about problems if commands to record
-/// were given, otherwise only tells the reason. `replace` as in ProfileRequest.
+/// Records at the end of a build, as its options say; the imports of all packages in the background, unless
+/// the layout depends on what is recorded. Never fails: warns about problems if commands to record were
+/// given, otherwise at most tells the reason. `replace` as in ProfileRequest.
 void record_after_build(const inputs::BuildOptions& options, bool replace);
 
 } // namespace containerize::build

@@ -239,6 +239,23 @@ void add_platform_option(CLI::App& command, BuildArguments& arguments, const cha
         ->check(CLI::IsMember(conda::platforms()));
 }
 
+void add_requirements_options(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Packages");
+    command
+        .add_option("--group", arguments.groups,
+                    "Dependency group of a Python project to install, in addition to its dependencies")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    command
+        .add_option("--extra", arguments.extras,
+                    "Extra of a Python project to install, in addition to its dependencies")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    add_configured(command, Key::installer, arguments.installer)->type_name("NAME");
+}
+
 void add_content_options(CLI::App& command, BuildArguments& arguments) {
     command.option_defaults()->group("Packages");
     command
@@ -255,22 +272,10 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("NAME");
-    command
-        .add_option("--group", arguments.groups,
-                    "Dependency group of a Python project to install, in addition to its dependencies")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAME");
-    command
-        .add_option("--extra", arguments.extras,
-                    "Extra of a Python project to install, in addition to its dependencies")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAME");
+    add_requirements_options(command, arguments);
     add_solve_options(command, arguments);
     command.add_flag("--no-constraints", arguments.no_constraints,
                      "Let pip replace packages that conda installed");
-    add_configured(command, Key::installer, arguments.installer)->type_name("NAME");
     command.add_flag("--uv", arguments.uv,
                      "Install uv first, and use it. It becomes part of the environment");
     // tykky's users are used to it, but there is only one solver here

@@ -39,6 +39,8 @@ CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments);
 /// --prefix and --force.
 void add_prefix_options(CLI::App& command, BuildArguments& arguments);
 void add_force_option(CLI::App& command, BuildArguments& arguments);
+/// Options for what pip or uv installs from a requirements file or a Python project.
+void add_requirements_options(CLI::App& command, BuildArguments& arguments);
 /// Options for how conda packages are chosen.
 void add_solve_options(CLI::App& command, BuildArguments& arguments);
 void add_platform_option(CLI::App& command, BuildArguments& arguments, const char* description);

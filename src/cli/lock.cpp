@@ -24,6 +24,7 @@ struct LockArguments : BuildArguments {
 
 constexpr const char* lock_examples = R"(Examples:
   containerize lock env.yml -o env.lock && containerize new --prefix ~/envs/ml env.lock
+  containerize lock requirements.txt -o pylock.toml && containerize new --prefix ~/envs/ml pylock.toml
   containerize lock --platform linux-aarch64 --cuda 12.4 env.yml -o grace.lock     # on an x86_64 login node)";
 
 /// Fails if `output` is no place for a new file: its input, a device, or a link that would be replaced.
@@ -64,13 +65,17 @@ Result<int> run_lock(const LockArguments& arguments, const std::string& command_
 
 void add_lock(CLI::App& app, Call& call) {
     auto* command =
-        app.add_subcommand("lock", "List the exact packages of an environment.yml in a lock file");
+        app.add_subcommand("lock", "List the exact packages of an environment.yml or a requirements file in a lock file");
     const auto arguments = std::make_shared<LockArguments>();
     command->footer(lock_examples);
-    command->add_option("SPEC", arguments->spec, "A conda environment.yml")->required()->type_name("FILE");
+    command->add_option("SPEC", arguments->spec, "A conda environment.yml, a requirements file or a Python project")
+        ->required()
+        ->type_name("FILE");
     command->add_option("-o,--output", arguments->output, "File to write")
         ->type_name("FILE")
         ->default_str("standard output");
+    add_requirements_options(*command, *arguments);
+    add_configured(*command, config::Key::python, arguments->python)->type_name("PYTHON");
     add_solve_options(*command, *arguments);
     add_platform_option(*command, *arguments, "Platform of the machines that will run the programs");
     on(*command, call, [&call, arguments] { return run_lock(*arguments, call.line); });

@@ -37,15 +37,15 @@ If anything fails, or you press Ctrl-C, the prefix stays as it was.)";
 
 /// The name of a wheel, or the line from which a wheel is built.
 std::string file_to_install(const pip::ResolvedPackage& package) {
-    return package.url.empty() ? package.requirement : pip::file_name_in(package.url);
+    return package.url.empty() ? package.requirement() : pip::file_name_in(package.url);
 }
 
 nlohmann::json to_json(const pip::ResolvedPackage& package) {
     nlohmann::json object = {
         {"name", package.name}, {"version", package.version}, {"requested", package.requested}};
-    for (const auto& [key, value] : {std::pair("url", package.url), std::pair("sha256", package.sha256),
-                                     std::pair("build", package.requirement)})
+    for (const auto& [key, value] : {std::pair("url", package.url), std::pair("sha256", package.sha256)})
         if (!value.empty()) object[key] = value;
+    if (package.kind == pip::ResolvedPackage::Kind::needs_build) object["build"] = package.requirement();
     if (package.size > 0) object["size"] = package.size;
     return object;
 }

@@ -253,7 +253,7 @@ Result<std::string> Installers::build(const ResolvedPackage& package, std::size_
     for (const auto& option : options_)
         text += option + "\n";
     const auto file = directory / "requirement.txt";
-    TRY(write_file(file, text + package.requirement + "\n"));
+    TRY(write_file(file, text + package.requirement() + "\n"));
     auto target = target_;
     // `pip wheel` would not read the sections for `pip install`.
     const auto settings = pip::settings_of_install(configuration_);

@@ -45,13 +45,26 @@ std::string variable_of(const std::string& setting) {
     return name;
 }
 
+bool names_python(std::string_view line) {
+    const auto name = line.substr(0, line.find('='));
+    return name.ends_with(".python");
+}
+
+/// With `python` in the user's configuration, another Python would answer, or none. PIP_PYTHON wins over it,
+/// but makes pip start a second time, so it is set only if it is needed.
+Result<Outcome> ask_for_settings(Command pip) {
+    (*pip.environment)["PIP_QUIET"] = "0"; // otherwise `quiet` in a file hides all settings
+    const auto python = pip.argv.front();
+    pip.argv.insert(pip.argv.end(), {"config", "list"});
+    auto answer = TRY(capture(pip));
+    if (answer.ok() && std::ranges::none_of(split_lines(answer.output), names_python)) return answer;
+    (*pip.environment)["PIP_PYTHON"] = python;
+    return capture(pip);
+}
+
 /// Empty for a pip before 10, which cannot list them.
 Result<std::string> list_settings(Command pip) {
-    // Wins over `python` in a file, by which another Python would answer, or none.
-    (*pip.environment)["PIP_PYTHON"] = pip.argv.front();
-    (*pip.environment)["PIP_QUIET"] = "0"; // otherwise `quiet` in a file hides all settings
-    pip.argv.insert(pip.argv.end(), {"config", "list"});
-    const auto answer = TRY(capture(pip));
+    const auto answer = TRY(ask_for_settings(std::move(pip)));
     remember_secrets_in(answer.output);
     // With `version` or `help` in a file, pip prints that and does nothing else.
     const bool is_other = answer.ok() && !answer.output.empty() && parse_configuration(answer.output).empty();

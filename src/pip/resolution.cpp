@@ -3,7 +3,6 @@
 #include "core/printable.h"
 #include "core/text.h"
 #include "core/url.h"
-#include "pip/distributions.h"
 #include "util/json.h"
 #include "util/redact.h"
 #include "util/toml.h"
@@ -77,19 +76,12 @@ void sort(Resolution& resolution) {
                       [](const ResolvedPackage& one) { return normalised_name(one.name); });
 }
 
-/// The line that builds a package. One from an index is named by its source archive.
-std::string line_to_build(const ResolvedPackage& package, std::optional<Origin> origin) {
-    const bool is_archive = !origin || (origin->vcs.empty() && !origin->directory);
-    if (!origin) origin = Origin{.url = package.url};
-    if (is_archive) origin->sha256 = package.sha256;
-    return requirement_line(
-        {.name = package.name, .version = package.version, .metadata = {}, .origin = std::move(origin)});
-}
-
 /// What must be built has no wheel yet.
 void mark_for_build(ResolvedPackage& package, std::optional<Origin> origin) {
+    const bool is_archive = !origin || (origin->vcs.empty() && !origin->directory);
     package.kind = Kind::needs_build;
-    package.requirement = line_to_build(package, std::move(origin));
+    package.source = origin ? std::move(*origin) : Origin{.url = package.url};
+    if (is_archive) package.source.sha256 = package.sha256;
     package.url.clear();
     package.sha256.clear();
     package.size = 0;
@@ -251,6 +243,10 @@ private:
 };
 
 } // namespace
+
+std::string ResolvedPackage::requirement() const {
+    return requirement_line({.name = name, .version = version, .metadata = {}, .origin = source});
+}
 
 std::string file_name_in(std::string_view url) {
     url = url.substr(0, url.find_first_of("?#"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "pip/distributions.h"
 #include "pip/tags.h"
 
 #include <cstdint>
@@ -28,7 +29,11 @@ struct ResolvedPackage {
     bool requested = false;      ///< named in the requirements: not only a dependency
     std::string direct_url = {}; ///< the text of direct_url.json; empty for packages from an index
     Kind kind = Kind::wheel;
-    std::string requirement = {}; ///< for what must be built: the line from which pip or uv can build it
+    Origin source = {}; ///< of what must be built
+
+    /// For what must be built: the line from which pip or uv can build it. One from an index is named by its
+    /// source archive.
+    [[nodiscard]] std::string requirement() const;
 };
 
 struct Resolution {

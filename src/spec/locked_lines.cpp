@@ -23,12 +23,6 @@ bool is_pypi(std::string_view url) {
     return url_host(url) == "pypi.org" || url_host(url) == "pypi.python.org";
 }
 
-/// The machine that programs see, by the platform's name in conda.
-std::string machine_of(std::string_view subdir) {
-    const auto name = subdir.substr(subdir.find('-') + 1);
-    return name == "64" ? "x86_64" : std::string(name);
-}
-
 bool is_control(char c) {
     return std::iscntrl(static_cast<unsigned char>(c)) != 0;
 }
@@ -62,6 +56,11 @@ Status check_requirement_text(std::string_view text, const std::string& where) {
         return refuse("pip would take - for an option");
     if (text.ends_with('\\')) return refuse("it ends in a backslash");
     return {};
+}
+
+std::string machine_of(std::string_view subdir) {
+    const auto name = subdir.substr(subdir.find('-') + 1);
+    return name == "64" ? "x86_64" : std::string(name);
 }
 
 MarkerFacts facts_for(const LockChoice& choice) {

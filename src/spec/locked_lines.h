@@ -63,6 +63,9 @@ Status check_requirement_text(std::string_view text, const std::string& where);
 /// passes to ssh, "git@github.com:owner/name.git".
 std::string git_location(std::string_view address, std::string_view commit, std::string_view directory);
 
+/// The machine that programs see, "x86_64", by the platform's name in conda, "linux-64".
+std::string machine_of(std::string_view subdir);
+
 /// The facts about the environment that `choice` is for.
 MarkerFacts facts_for(const LockChoice& choice);
 

@@ -1,8 +1,10 @@
 """What all end-to-end tests share: the installed program, an unprivileged user, and installations that tests only read."""
 
+import contextlib
 import hashlib
 import os
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -29,6 +31,20 @@ PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy
 IN_A_NAMESPACE_WITHOUT_FURTHER_ONES = (
     "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
     'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh")
+
+
+@contextlib.contextmanager
+def left_in_background():
+    """Gives a descriptor to pass to a command, and waits until no process has it: a build leaves one behind, which records what programs read.
+    Sessions do not keep it."""
+    reading, writing = os.pipe()
+    try:
+        yield (writing,)
+    finally:
+        os.close(writing)
+        ended, _, _ = select.select([reading], [], [], 300)
+        os.close(reading)
+        assert ended, "a process that the command left behind does not end"
 
 
 class User:
@@ -62,7 +78,9 @@ class User:
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
         text = more.pop("text", True)
-        done = subprocess.run(argv, timeout=timeout, text=text, **self.options(env, **more))
+        with left_in_background() as pipe:
+            more.setdefault("pass_fds", pipe)
+            done = subprocess.run(argv, timeout=timeout, text=text, **self.options(env, **more))
         if check:
             assert done.returncode == 0, f"{argv} gave {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

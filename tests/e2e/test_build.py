@@ -12,6 +12,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -345,6 +346,39 @@ def test_a_dry_run_shows_what_would_be_installed(user, tool, work, uv, installer
     shown = user.run(str(tool), "new", "--dry-run", "--installer", installer, str(spec), env=environment).stdout
     assert re.search(r"^six +1\.16\.0 +six-1\.16\.0-py2\.py3-none-any\.whl$", shown, re.MULTILINE) and "\n3 packages" in shown
     assert staging_directories(user) == before and sorted(path.name for path in work.iterdir()) == ["cache", "limits.txt", "requirements.txt"]
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_lock_of_requirements(user, tool, work, uv, installer):
+    """A build from it installs the same packages, wherever newer ones are; pip understands it, too."""
+    user.run("/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "-d", str(work / "wheels"), "iniconfig==2.0.0")
+    spec = user.write(work / "requirements.txt", f"--no-binary markupsafe\n--find-links {work}/wheels\nsix==1.16.0\njinja2\niniconfig\n-c limits.txt\n")
+    user.write(work / "limits.txt", "jinja2==3.1.4\nmarkupsafe==2.1.5\niniconfig==2.0.0\n")
+    before = staging_directories(user)
+    written = user.run(str(tool), "lock", "--installer", installer, str(spec), "-o", str(work / "pylock.toml"), env=uv)
+    assert written.stdout == "" and staging_directories(user) == before
+    lock = tomllib.loads((work / "pylock.toml").read_text())
+    assert lock["lock-version"] == "1.0"
+    assert {one["name"]: one["version"] for one in lock["packages"]} == {"iniconfig": "2.0.0", "jinja2": "3.1.4", "markupsafe": "2.1.5", "six": "1.16.0"}
+    by_name = {one["name"]: one for one in lock["packages"]}
+    assert by_name["six"]["wheels"][0]["hashes"] == {"sha256": "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"}
+    assert by_name["markupsafe"]["sdist"]["url"].lower().endswith("/markupsafe-2.1.5.tar.gz")
+    new(user, tool, work / "env", work / "pylock.toml")
+    shown = json.loads(user.run(f"{work}/env/bin/pip", "list", "--format", "json").stdout)
+    versions = {one["name"].lower(): one["version"] for one in shown}
+    assert {name: versions[name] for name in by_name} == {one["name"]: one["version"] for one in lock["packages"]}
+    (work / "pylock.toml").write_text((work / "pylock.toml").read_text().replace("8abb2f1d", "00000000"))
+    done = new(user, tool, work / "other", work / "pylock.toml", check=False)
+    assert done.returncode == 1 and "six" in done.stderr and not (work / "other").exists(), "what differs from the lock is refused"
+
+
+def test_what_cannot_be_locked(user, tool, work):
+    (work / "project").mkdir()
+    user.write(work / "project/setup.py", "from setuptools import setup\nsetup(name='mine')\n")
+    editable = user.run(str(tool), "lock", str(user.write(work / "requirements.txt", "-e ./project\n")), cwd=work, check=False)
+    assert editable.returncode == 2 and "'./project' is editable" in editable.stderr
+    other = user.run(str(tool), "lock", "--platform", "linux-aarch64", str(user.write(work / "six.txt", "six\n")), check=False)
+    assert other.returncode == 2 and "only for this machine's platform" in other.stderr
 
 
 def test_a_dry_run_says_why_it_cannot_know(user, tool, work):

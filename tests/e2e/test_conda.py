@@ -517,7 +517,6 @@ def test_a_lock_installs_what_was_solved(build, server, user):
         lost = user.run(build.tool, "lock", spec, stdout=full, check=False)
         assert lost.returncode == 1 and "cannot write to standard output" in lost.stderr
     assert "known only after they were installed" in refused(build.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml"))
-    assert "`containerize lock` is for conda environments" in refused(user.write(build.work / "requirements.txt", "six\n"))
 
 
 @pytest.mark.parametrize("login, path", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])

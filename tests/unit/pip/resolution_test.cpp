@@ -54,7 +54,7 @@ TEST(Report, TellsWhatMustBeBuilt) {
         EXPECT_EQ(resolution.packages.at(0).url, "");
         EXPECT_EQ(resolution.packages.at(0).sha256, "");
         EXPECT_EQ(resolution.packages.at(0).direct_url.empty(), !direct);
-        return resolution.packages.at(0).requirement;
+        return resolution.packages.at(0).requirement();
     };
     EXPECT_EQ(build(archive("https://h/p-1.0.tar.gz"), false), "p @ https://h/p-1.0.tar.gz#sha256=" + digest);
     EXPECT_EQ(build(archive("https://h/p.zip"), true), "p @ https://h/p.zip#sha256=" + digest);
@@ -175,7 +175,7 @@ TEST_F(UvLock, NamesWhatMustBeBuilt) {
         EXPECT_EQ(resolution.packages.at(0).kind, Kind::needs_build);
         EXPECT_EQ(resolution.packages.at(0).sha256, "");
         EXPECT_EQ(resolution.packages.at(0).direct_url.empty(), !direct);
-        return resolution.packages.at(0).requirement;
+        return resolution.packages.at(0).requirement();
     };
     const auto line = "numpy @ https://h/numpy-1.0.tar.gz#sha256=" + digest;
     const auto sdist = "sdist = " + wheel("https://h/numpy-1.0.tar.gz");
