@@ -64,11 +64,13 @@ Result<int> run_lock(const LockArguments& arguments, const std::string& command_
 } // namespace
 
 void add_lock(CLI::App& app, Call& call) {
-    auto* command =
-        app.add_subcommand("lock", "List the exact packages of an environment.yml or a requirements file in a lock file");
+    auto* command = app.add_subcommand(
+        "lock", "List the exact packages of an environment.yml or a requirements file in a lock file");
     const auto arguments = std::make_shared<LockArguments>();
     command->footer(lock_examples);
-    command->add_option("SPEC", arguments->spec, "A conda environment.yml, a requirements file or a Python project")
+    command
+        ->add_option("SPEC", arguments->spec,
+                     "A conda environment.yml, a requirements file or a Python project")
         ->required()
         ->type_name("FILE");
     command->add_option("-o,--output", arguments->output, "File to write")
