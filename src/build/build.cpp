@@ -143,7 +143,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
         log::warn("nothing was recorded, so the image's files are ordered by path.");
         return built;
     }
-    auto placed = TRY(squash(options));
+    auto placed = TRY(squash(options, false));
     record_after_build(options, true); // drops files that merely shared a block with recorded ones
     built->image_bytes = placed.image_bytes;
     built->state = placed.state;
