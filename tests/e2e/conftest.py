@@ -16,7 +16,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from common import free_port, locked, made_once, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
+from common import free_port, locked, made_once, next_line, recordings, unique_uid, wait_for_recordings  # noqa: E402, F401 (some are for the test files)
 
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
@@ -30,20 +30,6 @@ PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy
 IN_A_NAMESPACE_WITHOUT_FURTHER_ONES = (
     "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
     'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh")
-
-
-def recordings(uid):
-    """The processes that builds of this user have left behind, which record what programs read."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and entry.stat().st_uid == uid and (entry / "cmdline").read_bytes().startswith(b"containerize\0profile\0"):
-                found.append(int(entry.name))
-    return found
-
-
-def wait_for_recordings(uid):
-    eventually(lambda: not recordings(uid), 300)
 
 
 class User:
