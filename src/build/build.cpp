@@ -98,7 +98,8 @@ Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const input
 }
 
 /// In an environment that is removed again, because pip asks the environment's own Python.
-Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read) {
+Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read,
+                              environments::From from) {
     if (given.conda.subdir != conda::this_subdir())
         return fail_input("pip's packages can be chosen only for this machine's platform", {},
                           read.spec.string(), advice_for_pip(given, *read.requirements));
@@ -113,7 +114,7 @@ Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::I
     std::string python;
     const auto planned =
         with_build_context(options, inputs, [&](const Workplace& workplace) -> Result<BuildSummary> {
-            resolution = TRY(environments::plan_pip(workplace.context));
+            resolution = TRY(environments::plan_pip(workplace.context, from));
             python = workplace.context.record["python"]["version"];
             return {};
         });
@@ -125,7 +126,8 @@ Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::I
 }
 
 Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
-    const auto plan = TRY(dry_run_of_pip(options, inputs));
+    // The environment's own pip is no reason to leave pip out.
+    const auto plan = TRY(dry_run_of_pip(options, inputs, environments::From::nothing));
     if (plan.python.empty())
         return fail_input("pip's packages cannot be chosen without the environment's Python",
                           "it comes from conda", inputs.spec.string(),
@@ -143,7 +145,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
         log::warn("nothing was recorded, so the image's files are ordered by path.");
         return built;
     }
-    auto placed = TRY(squash(options));
+    auto placed = TRY(squash(options, false));
     record_after_build(options, true); // drops files that merely shared a block with recorded ones
     built->image_bytes = placed.image_bytes;
     built->state = placed.state;
@@ -155,7 +157,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
 
 Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     const auto inputs = TRY(inputs_for_plan(options));
-    if (inputs.requirements) return dry_run_of_pip(options, inputs);
+    if (inputs.requirements) return dry_run_of_pip(options, inputs, environments::From::what_is_installed);
     return dry_run_of_conda(options, inputs);
 }
 

@@ -14,6 +14,7 @@
 #include "util/process.h"
 #include "util/progress.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -85,8 +86,10 @@ Result<int> run_imports(const fs::path& prefix, const ProfileRequest& request, E
     return run_recorded({(prefix / "bin/python").string(), "-c", script}, std::move(environment), false);
 }
 
-Status write_profiles(const fs::path& prefix, const fs::path& record, bool replace) {
-    auto manifest = TRY(manifest::read_manifest(prefix));
+/// `were` are the images when the recording began: another build may have put others in their place.
+Status write_profiles(const fs::path& prefix, const std::vector<manifest::ImageFile>& were,
+                      const fs::path& record, bool replace) {
+    const auto manifest = TRY(manifest::read_manifest(prefix));
     auto text = TRY(read_file(record));
     auto recorded = TRY(image::parse_record(text, record));
     if (recorded.empty())
@@ -95,9 +98,8 @@ Status write_profiles(const fs::path& prefix, const fs::path& record, bool repla
                      .where = prefix.string(),
                      .hint = "Give a command that uses the installation."});
     for (const auto& image : manifest.images()) {
+        if (std::ranges::find(were, image) == were.end()) continue;
         image::Profile profile{.image = image.sha256, .blocks = recorded[(prefix / image.file).string()]};
-        // Such as a layer that an update has added since, whose own recording may be running.
-        if (!replace && profile.blocks.empty()) continue;
         if (!replace) profile = merged(std::move(profile), profile_beside(prefix, image));
         TRY(write_file(mounts::profile_of(prefix / image.file), to_text(profile)));
     }
@@ -119,6 +121,7 @@ image::Profile profile_beside(const fs::path& prefix, const manifest::ImageFile&
 }
 
 Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& request) {
+    const auto images = TRY(manifest::read_manifest(prefix)).images();
     auto cleanup = TRY(prefix::CleanupProcess::start());
     cleanup.sweep_staging_later(request.staging_parent);
     auto staging = TRY(Staging::create(request.staging_parent));
@@ -138,7 +141,7 @@ Result<Recording> record_profile(const fs::path& prefix, const ProfileRequest& r
     if (interrupted()) return fail_interrupted();
     // A command that failed may have read too little to replace the earlier profile.
     const bool replace = request.replace && recording.exit_code == 0;
-    TRY(write_profiles(prefix, record, replace));
+    TRY(write_profiles(prefix, images, record, replace));
     recording.coverage = TRY(profile_coverage(prefix));
     return recording;
 }
@@ -167,8 +170,11 @@ void record_after_build(const inputs::BuildOptions& options, bool replace) {
     if (request.commands.empty() && options.layout.value_or(inputs::Layout::path) == inputs::Layout::path) {
         // Nothing that follows needs the result, and the imports of all packages can take as long as the rest
         // of the build.
-        run_in_background([&] { [[maybe_unused]] const auto done = record_profile(*prefix, request); });
-        log::info("What programs read first is recorded in the background.");
+        auto environment = current_environment();
+        if (!options.staging_parent.empty()) environment["TMPDIR"] = options.staging_parent.string();
+        const auto started = start_in_background({"profile", prefix->string()}, environment);
+        log::info(started ? "What programs read first is recorded in the background."
+                          : "What programs read first is not recorded: " + to_string(started.error()));
         return;
     }
     Stage stage("Recording what programs read first");

@@ -4,11 +4,14 @@
 #include "build/record_profile.h"
 #include "build/state_change.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "image/relayout.h"
 #include "mounts/cold_start.h"
+#include "mounts/staged_image.h"
 #include "prefix/publish.h"
 #include "prefix/records.h"
 #include "prefix/states.h"
+#include "util/in_parallel.h"
 
 #include <algorithm>
 #include <chrono>
@@ -64,14 +67,25 @@ Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix
     return {};
 }
 
+/// Blocks are copied without being read, so damage would get into an image with a new digest.
+Result<std::unique_ptr<image::Layers>> open_verified(const Manifest& manifest, const fs::path& prefix,
+                                                     unsigned jobs) {
+    auto files = TRY(manifest::open_images(manifest, prefix));
+    const auto images = manifest.images();
+    TRY(in_parallel(jobs, files.size(), [&](std::size_t i) -> Status {
+        auto same = mounts::verify_image(files[i].file, files[i].path, images[i].size, images[i].sha256);
+        if (!same && !interrupted()) same.error().what = "the image is damaged";
+        return same;
+    }));
+    return image::Layers::open(std::move(files));
+}
+
 Result<std::vector<image::RecordedFile>> recorded_in(image::Layers& layers, const Manifest& manifest,
                                                      const fs::path& prefix) {
     std::vector<image::Profile> profiles;
     for (const auto& image : manifest.images())
         profiles.push_back(profile_beside(prefix, image));
-    auto files = image::recorded_files(layers, profiles);
-    if (!files) return fail_errno("cannot read the images", prefix.string(), files.error());
-    return std::move(*files);
+    return image::recorded_files(layers, profiles);
 }
 
 /// Translates the profile to the new image, in which the same files occupy other blocks.
@@ -121,7 +135,7 @@ Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<uns
     return rolled;
 }
 
-Result<BuildSummary> squash(const inputs::BuildOptions& options) {
+Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_anew) {
     auto inputs = TRY(inputs_for_change(options));
     const auto start = std::chrono::steady_clock::now();
     return with_build_context(options, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
@@ -135,12 +149,12 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
         const auto layout = options.layout.value_or(was);
         const bool is_placed_anew =
             options.layout == inputs::Layout::profile; // the profile may have changed since
-        if (manifest.layers.empty() && layout == was && !is_placed_anew) {
+        if (manifest.layers.empty() && layout == was && !is_placed_anew && !compress_anew) {
             summary.unchanged = true;
             return summary;
         }
         StateChange change(place);
-        const auto layers = TRY(manifest::open_layers(manifest, lock.prefix));
+        const auto layers = TRY(open_verified(manifest, lock.prefix, context.jobs));
         const auto recorded = TRY(recorded_in(*layers, manifest, lock.prefix));
         if (options.layout == inputs::Layout::profile && recorded.empty())
             return fail_input("there is no profile", "nothing records which files are read first",
@@ -148,8 +162,9 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options) {
         Stage stage("Packing the image");
         auto packed = TRY(image::write_merged(
             *layers, context.image(), context.writer_options(),
-            [&](std::uint64_t done) { stage.advance(done, 0); },
-            layout == inputs::Layout::profile ? recorded : std::vector<image::RecordedFile>()));
+            {.compress_anew = compress_anew,
+             .first = layout == inputs::Layout::profile ? recorded : std::vector<image::RecordedFile>(),
+             .progress = [&](std::uint64_t done) { stage.advance(done, 0); }}));
         stage.finish(fmt::format("{}, {} to {}", counted(packed.files, "file"),
                                  human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
         TRY(prefix::check_room(lock, packed.image_bytes));

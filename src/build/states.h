@@ -16,10 +16,10 @@ struct Rollback {
 /// are kept. Uses only those options that say where things are.
 Result<Rollback> rollback(const inputs::BuildOptions& options, std::optional<unsigned> state);
 
-/// Packs the files of the current state into one image, as a new state that replaces all others. The image is
-/// the same as if the tree were packed afresh, with recorded files first if options.layout says so. Keeps
-/// profiles, and the commands that made the state (squashed_key). Does nothing (`unchanged`) if there are no
-/// layers and the files need not be placed anew.
-Result<BuildSummary> squash(const inputs::BuildOptions& options);
+/// Packs the files of the current state into one image, as a new state that replaces all others, with
+/// recorded files first if options.layout says so. Compressed blocks are copied, unless `compress_anew`.
+/// Keeps profiles, and the commands that made the state (squashed_key). Does nothing (`unchanged`) if there
+/// are no layers and nothing need be placed or compressed anew.
+Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_anew);
 
 } // namespace containerize::build

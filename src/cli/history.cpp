@@ -90,7 +90,9 @@ Result<int> run_rollback(const RollbackArguments& arguments, const std::string& 
 
 Result<int> run_squash(const BuildArguments& arguments, const std::string& command_line) {
     auto options = TRY(options_from(arguments, command_line));
-    auto squashed = TRY(build::squash(options));
+    // Given for this image, not configured for all.
+    const bool compress_anew = !arguments.compression.empty() || !arguments.block_size.empty();
+    auto squashed = TRY(build::squash(options, compress_anew));
     if (arguments.quiet) return 0;
     if (squashed.unchanged)
         fmt::print("Nothing to squash: {} is already one image.\n", squashed.prefix.string());
@@ -134,7 +136,9 @@ void add_squash(CLI::App& app, Call& call) {
     add_installation(*command, arguments->prefix);
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
-    command->footer("The other states are removed, so `rollback` has no state to go back to.");
+    command->footer(
+        "The other states are removed, so `rollback` has no state to go back to. With --compression "
+        "or\n--block-size, all content is compressed again, also if there are no layers.");
     on(*command, call, [&call, arguments] { return run_squash(*arguments, call.line); });
 }
 

@@ -27,11 +27,15 @@ constexpr const char* lock_examples = R"(Examples:
   containerize lock requirements.txt -o pylock.toml && containerize new --prefix ~/envs/ml pylock.toml
   containerize lock --platform linux-aarch64 --cuda 12.4 env.yml -o grace.lock     # on an x86_64 login node)";
 
-/// Fails if `output` is no place for a new file: its input, a device, or a link that would be replaced.
+/// Fails if `output` is no place for a new file: in no directory, its input, a device, or a link that would
+/// be replaced.
 Status check_output(const fs::path& output, const fs::path& spec) {
     struct stat info {};
-    if (lstat(output.c_str(), &info) != 0) return {};
     std::error_code failed;
+    if (const auto directory = fs::absolute(output, failed).parent_path(); !quiet::is_directory(directory))
+        return fail_input("this directory does not exist", {}, directory.string(),
+                          "Create it, or give another -o FILE.");
+    if (lstat(output.c_str(), &info) != 0) return {};
     if (fs::equivalent(output, spec, failed))
         return fail_input("the lock would replace its input", {}, output.string(), "Give another -o FILE.");
     if (!S_ISREG(info.st_mode))

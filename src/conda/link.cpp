@@ -364,7 +364,8 @@ private:
                             .target = target},
                            payload));
         }
-        const auto blocks = TRY(writer_.copy_blocks(*packages_[index].image, payload.stored));
+        image::CopiedBlocks blocks;
+        TRY(writer_.copy_blocks(*packages_[index].image, payload.stored, blocks));
         for (std::size_t i = 0; i < payload.files.size(); ++i)
             TRY(writer_.link_file(payload.files[i].target,
                                   attributes_of(payload.files[i], payload.files[i].packed->inode.mode),

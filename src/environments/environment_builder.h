@@ -94,9 +94,15 @@ public:
     [[nodiscard]] virtual std::string python_name() const { return {}; }
 };
 
+/// What a resolution starts from.
+enum class From {
+    what_is_installed, ///< which stays if it fits
+    nothing            ///< as in an empty environment
+};
+
 std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context);
 /// What such a build would install.
-Result<pip::Resolution> plan_pip(BuildContext& context);
+Result<pip::Resolution> plan_pip(BuildContext& context, From from);
 
 /// For conda packages, solved or from a lock, and the `pip:` section.
 std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context);

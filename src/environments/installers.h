@@ -41,7 +41,8 @@ public:
 
     /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
     /// install() can be used.
-    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage);
+    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage,
+                                    From from = From::what_is_installed);
 
     /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
     /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the

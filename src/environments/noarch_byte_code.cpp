@@ -117,7 +117,8 @@ private:
             files.push_back(std::move(entry));
             stored.push_back(std::move(*content));
         }
-        const auto blocks = TRY(writer_.copy_blocks(image, stored));
+        image::CopiedBlocks blocks;
+        TRY(writer_.copy_blocks(image, stored, blocks));
         for (std::size_t i = 0; i < files.size(); ++i)
             TRY(link_file(files[i], stored[i], compiled.targets.at(source_of(files[i].path)), blocks));
         return {};

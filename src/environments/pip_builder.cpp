@@ -61,10 +61,11 @@ Status check_distinct(const std::vector<pip::ResolvedPackage>& packages, const f
 }
 
 /// Resolves files one after the other. Those of a lock do not depend on each other.
-Result<pip::Resolution> resolve(Installers& installers, const BuildContext& context, Stage& stage) {
+Result<pip::Resolution> resolve(Installers& installers, const BuildContext& context, Stage& stage,
+                                From from = From::what_is_installed) {
     pip::Resolution all;
     for (const auto& one : TRY(requirements_of(context))) {
-        auto resolution = TRY(installers.resolve(one, stage));
+        auto resolution = TRY(installers.resolve(one, stage, from));
         std::ranges::move(resolution.packages, std::back_inserter(all.packages));
         all.obstacle = std::move(resolution.obstacle);
         if (!all.obstacle.empty()) return all;
@@ -334,12 +335,12 @@ std::unique_ptr<EnvironmentBuilder> make_pip_builder(BuildContext& context) {
     return std::make_unique<PipBuilder>(context);
 }
 
-Result<pip::Resolution> plan_pip(BuildContext& context) {
+Result<pip::Resolution> plan_pip(BuildContext& context, From from) {
     PipBuilder builder(context);
     TRY(builder.create());
     Stage stage("Resolving pip packages");
     Installers installers(context);
-    auto resolution = TRY(resolve(installers, context, stage));
+    auto resolution = TRY(resolve(installers, context, stage, from));
     stage.finish("with " + installers.name());
     return resolution;
 }

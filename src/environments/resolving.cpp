@@ -133,12 +133,13 @@ std::string Installers::obstacle_to_linking(const spec::Requirements& requiremen
     return std::move(downloads.obstacle);
 }
 
-Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage) {
+Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from) {
     TRY(begin(requirements.read));
     if (auto obstacle = obstacle_to_linking(requirements.read); !obstacle.empty())
         return Resolution{.obstacle = std::move(obstacle)};
     auto request = TRY(request_for(requirements));
     request.dry_run = true;
+    request.reinstall = from == From::nothing;
     std::vector<pip::Planned> planned;
     TRY(run(requirements, request, [&](std::string_view line) {
         stage.detail(line);

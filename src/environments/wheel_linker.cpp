@@ -150,7 +150,8 @@ Status WheelLinker::link(image::Reader& from, const std::vector<ToLink>& files, 
         if (!file) return damaged(from, "'" + entry->path + "' is damaged");
         stored.push_back(std::move(*file));
     }
-    const auto blocks = TRY(writer_.copy_blocks(from, stored));
+    image::CopiedBlocks blocks;
+    TRY(writer_.copy_blocks(from, stored, blocks));
     for (std::size_t i = 0; i < files.size(); ++i) {
         const auto& [path, entry] = files[i];
         TRY(make_way(path, package));

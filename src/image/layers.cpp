@@ -205,6 +205,11 @@ std::expected<std::vector<ProfileBlock>, int> Layers::blocks_of(Reference refere
     return reader(reference).blocks_of(within(reference));
 }
 
+std::expected<StoredFile, int> Layers::stored_file(Reference reference) const {
+    if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
+    return reader(reference).stored_file(within(reference));
+}
+
 std::expected<std::vector<Xattr>, int> Layers::xattrs(Reference reference) const {
     if (image_of(reference) >= readers_.size()) return std::unexpected(EIO);
     Reader& image = reader(reference);

@@ -68,6 +68,10 @@ public:
 
     /// The blocks of a file in its image, its fragment last.
     std::expected<std::vector<ProfileBlock>, int> blocks_of(Reference reference);
+    /// Where a file's content is in its image.
+    [[nodiscard]] std::expected<StoredFile, int> stored_file(Reference reference) const;
+    /// The images, the lowest first.
+    [[nodiscard]] const std::vector<std::unique_ptr<Reader>>& images() const { return readers_; }
     /// The number of the image that holds an inode, the lowest being 0.
     [[nodiscard]] static std::size_t image_of(Reference reference) { return reference >> 48U; }
 

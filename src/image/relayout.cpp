@@ -1,5 +1,6 @@
 #include "image/relayout.h"
 
+#include "image/block_linker.h"
 #include "image/tree_copier.h"
 
 #include <algorithm>
@@ -7,54 +8,19 @@
 #include <map>
 #include <unordered_map>
 
-#include <dirent.h>
-
 namespace containerize::image {
 
 namespace {
 
-class Search {
-public:
-    Search(Layers& layers, const std::vector<Profile>& profiles)
-        : layers_(layers), walk_(layers), places_(profiles.size()) {
-        std::size_t place = 0;
-        for (std::size_t image = 0; image < profiles.size(); ++image)
-            for (const auto& block : profiles[image].blocks)
-                places_[image].emplace(block.start, place++);
-    }
-
-    std::expected<void, int> directory(Reference reference, const std::string& path) {
-        const auto level = TRY(walk_.enter(reference));
-        const Directory& listing = level.listing();
-        for (const auto& entry : listing.entries) {
-            const auto below = (path.empty() ? "" : path + "/") + std::string(listing.name(entry));
-            std::expected<void, int> done;
-            if (entry.type == DT_DIR) done = directory(entry.inode, below);
-            if (entry.type == DT_REG) done = file(entry.inode, below);
-            if (!done) return done;
-        }
-        return {};
-    }
-
-    std::vector<RecordedFile> found;
-
-private:
-    std::expected<void, int> file(Reference reference, const std::string& path) {
-        const auto image = Layers::image_of(reference);
-        if (image >= places_.size() || places_[image].empty()) return {};
-        const auto blocks = TRY(layers_.blocks_of(reference));
-        RecordedFile file{.path = path, .reference = reference, .blocks = {}};
-        for (std::size_t i = 0; i < blocks.size(); ++i)
-            if (const auto place = places_[image].find(blocks[i].start); place != places_[image].end())
-                file.blocks.emplace_back(i, place->second);
-        if (!file.blocks.empty()) found.push_back(std::move(file));
-        return {};
-    }
-
-    Layers& layers_;
-    Walk walk_;
-    std::vector<std::unordered_map<std::uint64_t, std::size_t>> places_; ///< of blocks, by image and start
-};
+/// Positions of blocks in the profiles, by image and start.
+std::vector<std::unordered_map<std::uint64_t, std::size_t>> places_in(const std::vector<Profile>& profiles) {
+    std::vector<std::unordered_map<std::uint64_t, std::size_t>> places(profiles.size());
+    std::size_t place = 0;
+    for (std::size_t image = 0; image < profiles.size(); ++image)
+        for (const auto& block : profiles[image].blocks)
+            places[image].emplace(block.start, place++);
+    return places;
+}
 
 } // namespace
 
@@ -65,12 +31,23 @@ std::size_t RecordedFile::first() const {
     return first;
 }
 
-std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
-                                                             const std::vector<Profile>& profiles) {
-    Search search(layers, profiles);
-    TRY(search.directory(layers.root(), ""));
-    std::ranges::stable_sort(search.found, {}, &RecordedFile::first);
-    return std::move(search.found);
+Result<std::vector<RecordedFile>> recorded_files(Layers& layers, const std::vector<Profile>& profiles) {
+    const auto places = places_in(profiles);
+    std::vector<RecordedFile> files;
+    TRY(for_each_file(layers, [&](Reference reference, const std::string& path) -> Status {
+        const auto image = Layers::image_of(reference);
+        if (image >= places.size() || places[image].empty()) return {};
+        const auto blocks = layers.blocks_of(reference);
+        if (!blocks) return fail_errno("cannot read the image", path, blocks.error());
+        RecordedFile file{.path = path, .reference = reference, .blocks = {}};
+        for (std::size_t i = 0; i < blocks->size(); ++i)
+            if (const auto place = places[image].find((*blocks)[i].start); place != places[image].end())
+                file.blocks.emplace_back(i, place->second);
+        if (!file.blocks.empty()) files.push_back(std::move(file));
+        return {};
+    }));
+    std::ranges::stable_sort(files, {}, &RecordedFile::first);
+    return files;
 }
 
 std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
@@ -90,12 +67,19 @@ std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
 }
 
 Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
-                                const WriterOptions& options, const PackProgress& progress,
-                                const std::vector<RecordedFile>& first) {
+                                const WriterOptions& options, const MergeOptions& how) {
     auto writer = TRY(Writer::create(image, options));
-    TreeCopier copier(layers, writer, {}, progress);
-    for (const auto& file : first)
+    BlockLinker linker(layers, writer);
+    if (!how.compress_anew) TRY(linker.choose());
+    TreeCopier copier(layers, writer, {}, how.progress,
+                      [&](Reference file, const std::string& path, const Attributes& attributes) {
+                          return linker.link(file, path, attributes);
+                      });
+    for (const auto& file : how.first) {
+        TRY(linker.copy_first(file.reference));
         TRY(copier.copy_first(file.reference, file.path));
+    }
+    TRY(linker.copy_rest());
     TRY(copier.copy_rest());
     return writer.finish();
 }

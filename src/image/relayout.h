@@ -24,18 +24,25 @@ struct RecordedFile {
 
 /// All files with recorded blocks, in the order of their first use; `profiles` has one for each image, the
 /// lowest first. Includes files whose end shares a recorded block with others.
-std::expected<std::vector<RecordedFile>, int> recorded_files(Layers& layers,
-                                                             const std::vector<Profile>& profiles);
+Result<std::vector<RecordedFile>> recorded_files(Layers& layers, const std::vector<Profile>& profiles);
 
 /// The same parts of these files in an image that has them, too, in the same order.
 std::expected<std::vector<ProfileBlock>, int> recorded_blocks(Layers& image,
                                                               const std::vector<RecordedFile>& files);
 
-/// Packs what `layers` show, byte for byte as write_tree() packs such a tree. Content is compressed anew,
-/// because the start of blocks and the sharing of fragments depend on all files before. The content of
-/// `first` comes before all other files', in this order; the image then differs from write_tree()'s.
+struct MergeOptions {
+    /// Otherwise most blocks are copied as they are, and only what has none of its own or other settings is
+    /// compressed. The image is then larger, because of ends of blocks that no file uses, and blocks are in
+    /// the order of the layers.
+    bool compress_anew = false;
+    /// The content of these comes before that of all other files, in this order.
+    std::vector<RecordedFile> first = {};
+    PackProgress progress = {};
+};
+
+/// Packs what `layers` show. If all is compressed anew, in the usual order, the image has the same bytes as
+/// one that write_tree() makes of such a tree.
 Result<WriteStats> write_merged(Layers& layers, const std::filesystem::path& image,
-                                const WriterOptions& options, const PackProgress& progress = {},
-                                const std::vector<RecordedFile>& first = {});
+                                const WriterOptions& options, const MergeOptions& how = {});
 
 } // namespace containerize::image

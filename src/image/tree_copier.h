@@ -17,14 +17,17 @@
 
 namespace containerize::image {
 
+/// Adds a file without its content being read; false if that must be copied.
+using LinkFile = std::function<Result<bool>(Reference, const std::string& path, const Attributes&)>;
+
 /// `Target` is Writer, or has the same functions.
 template<class Target>
 class TreeCopier {
 public:
-    /// `where` is named if the layers cannot be read; if it is empty, the entry is.
-    TreeCopier(Layers& layers, Target& target, std::string where, PackProgress progress)
+    /// `where` is named if the layers cannot be read; if it is empty, the entry is. `link` may be empty.
+    TreeCopier(Layers& layers, Target& target, std::string where, PackProgress progress, LinkFile link = {})
         : layers_(layers), walk_(layers), target_(target), where_(std::move(where)),
-          progress_(std::move(progress)) {}
+          progress_(std::move(progress)), link_(std::move(link)) {}
 
     Status copy_first(Reference file, const std::string& path) {
         auto copied = entry(file, path);
@@ -52,6 +55,10 @@ private:
             return target_.add_symlink(path, *target, *attributes);
         }
         if (!S_ISREG(inode->mode)) return {}; // no image of ours has any other
+        if (link_ && TRY(link_(reference, path, *attributes))) {
+            advance(inode->size);
+            return {};
+        }
         TRY(target_.begin_file(path, *attributes));
         TRY(content(reference, inode->size, path));
         return target_.end_file();
@@ -85,10 +92,14 @@ private:
                 offset += slice.bytes.size();
             }
             if (offset == before) return damaged(path, EIO);
-            done_ += offset - before;
-            if (progress_) progress_(done_);
+            advance(offset - before);
         }
         return {};
+    }
+
+    void advance(std::uint64_t bytes) {
+        done_ += bytes;
+        if (progress_) progress_(done_);
     }
 
     std::expected<Attributes, int> attributes_of(Reference reference, const Inode& inode) const {
@@ -110,6 +121,7 @@ private:
     Target& target_;
     std::string where_;
     PackProgress progress_;
+    LinkFile link_;
     std::map<std::uint64_t, std::string> names_; ///< of hard-linked files: the first name, by inode number
     std::set<std::string> copied_first_;
     std::uint64_t done_ = 0;

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <expected>
+#include <functional>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace containerize::image {
@@ -49,5 +51,10 @@ private:
     std::set<Reference> entered_;
     std::size_t depth_ = 0;
 };
+
+/// Calls `visit` with each regular file that the layers show and its path, relative to the root, until a call
+/// fails.
+Status for_each_file(Layers& layers,
+                     const std::function<Status(Reference file, const std::string& path)>& visit);
 
 } // namespace containerize::image

@@ -88,12 +88,12 @@ std::vector<CopiedBlocks::Range> joined(std::vector<CopiedBlocks::Range> ranges)
     std::ranges::sort(ranges, {}, &CopiedBlocks::Range::from);
     std::vector<CopiedBlocks::Range> result;
     for (const auto& range : ranges) {
-        if (result.empty() || range.from > result.back().from + result.back().size) {
+        if (result.empty() || range.from > result.back().end()) {
             result.push_back(range);
             continue;
         }
         auto& last = result.back();
-        last.size = std::max(last.size, range.from + range.size - last.from);
+        last.size = std::max(last.size, range.end() - last.from);
     }
     return result;
 }
@@ -398,45 +398,62 @@ Status Writer::end_file() {
     return {};
 }
 
-Result<CopiedBlocks> Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files) {
+bool Writer::can_copy(const Reader& other) const {
+    return other.compressor() == state_->super.compression_id &&
+           other.block_size() == state_->options.block_size;
+}
+
+Status Writer::copy_blocks(const Reader& other, std::span<const StoredFile> files, CopiedBlocks& copied) {
     auto& state = *state_;
-    if (other.compressor() != state.super.compression_id || other.block_size() != state.options.block_size)
-        return state.misuse(other.name(), "it has another compressor or block size");
+    if (!can_copy(other)) return state.misuse(other.name(), "it has another compressor or block size");
     // Nothing may be written between the blocks of a file.
     TRY(state.check(sqfs_block_processor_sync(state.processor.get())));
     TRY(state.drop_tables());
     std::vector<CopiedBlocks::Range> wanted;
     std::set<std::uint32_t> fragments;
     for (const auto& file : files) {
-        if (const auto size = file.stored(); size != 0) wanted.push_back({.from = file.start, .size = size});
-        if (file.fragment != no_fragment) fragments.insert(file.fragment);
+        const auto size = file.stored();
+        if (size != 0 && copied.find(file.start, size) == nullptr)
+            wanted.push_back({.from = file.start, .size = size});
+        if (file.fragment != no_fragment && !copied.fragments.contains(file.fragment))
+            fragments.insert(file.fragment);
     }
     for (const auto number : fragments) {
         const auto block = other.fragment(number);
         if (!block) return state.misuse(other.name(), "it is damaged");
-        wanted.push_back({.from = block->start, .size = block->stored()});
+        if (copied.find(block->start, block->stored()) == nullptr)
+            wanted.push_back({.from = block->start, .size = block->stored()});
     }
-    CopiedBlocks copied{.ranges = joined(std::move(wanted)), .fragments = {}};
     const auto start = other.source().start();
-    for (auto& range : copied.ranges) {
+    for (auto& range : joined(std::move(wanted))) {
         range.to = state.file->size();
-        TRY(state.check(state.file->append_range(other.source().file(), start + range.from,
-                                                 start + range.from + range.size)));
+        TRY(state.check(
+            state.file->append_range(other.source().file(), start + range.from, start + range.end())));
+        copied.add(range);
     }
     for (const auto number : fragments) {
         const auto block = *other.fragment(number);
+        const auto* range = copied.find(block.start, block.stored());
         sqfs_u32 here = 0;
-        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), copied.position(block.start),
+        TRY(state.check(sqfs_frag_table_append(state.fragments.get(), range->position(block.start),
                                                block.size_field, &here)));
         copied.fragments.emplace(number, here);
     }
-    return copied;
+    return {};
 }
 
-std::uint64_t CopiedBlocks::position(std::uint64_t from) const {
+const CopiedBlocks::Range* CopiedBlocks::find(std::uint64_t from, std::uint64_t size) const {
+    // None contains another, so of those that start before, the last one ends last.
     const auto after = std::ranges::upper_bound(ranges, from, {}, &Range::from);
-    if (after == ranges.begin()) return 0; // no block is there
-    return from - std::prev(after)->from + std::prev(after)->to;
+    if (after == ranges.begin() || std::prev(after)->end() < from + size) return nullptr;
+    return &*std::prev(after);
+}
+
+void CopiedBlocks::add(const Range& range) {
+    const auto place = std::ranges::lower_bound(ranges, range.from, {}, &Range::from);
+    const auto contained = [&](const Range& old) { return old.end() <= range.end(); };
+    const auto end = std::find_if_not(place, ranges.end(), contained);
+    ranges.insert(ranges.erase(place, end), range);
 }
 
 Status Writer::link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
@@ -445,8 +462,11 @@ Status Writer::link_file(std::string_view path, const Attributes& attributes, co
     const auto fragment = blocks.fragments.find(file.fragment);
     if (file.fragment != no_fragment && fragment == blocks.fragments.end())
         return state.misuse(path, "its content was not copied");
+    const auto stored = file.stored();
+    const auto* range = blocks.find(file.start, stored);
+    if (stored != 0 && range == nullptr) return state.misuse(path, "its content was not copied");
     auto node = TRY(state.add(path, S_IFREG, attributes));
-    node->inode->raw = make_file_inode(file, blocks.position(file.start),
+    node->inode->raw = make_file_inode(file, stored == 0 ? 0 : range->position(file.start),
                                        file.fragment == no_fragment ? no_fragment : fragment->second,
                                        state.options.block_size);
     if (node->inode->raw == nullptr) return state.failed(SQFS_ERROR_ALLOC);

@@ -65,13 +65,17 @@ struct CopiedBlocks {
     struct Range {
         std::uint64_t from = 0, to = 0; ///< position of the first byte: there, and here
         std::uint64_t size = 0;
+        [[nodiscard]] std::uint64_t end() const { return from + size; }
+        /// Where the byte at `there`, which the range contains, is now.
+        [[nodiscard]] std::uint64_t position(std::uint64_t there) const { return there - from + to; }
     };
-    std::vector<Range> ranges; ///< by their positions there
+    std::vector<Range> ranges; ///< by their positions there; none contains another
     /// Numbers in this image, by their numbers in the other.
     std::unordered_map<std::uint32_t, std::uint32_t> fragments;
 
-    /// Where the byte at `from` is now. It must have been copied.
-    [[nodiscard]] std::uint64_t position(std::uint64_t from) const;
+    /// The range that contains these `size` bytes; nullptr if there is none.
+    [[nodiscard]] const Range* find(std::uint64_t from, std::uint64_t size) const;
+    void add(const Range& range);
 };
 
 /// Builds one image. Paths are relative to the image's root, without leading '/'; parents may come later, or
@@ -96,9 +100,12 @@ public:
     Status append(std::span<const std::byte> data);
     Status end_file();
 
-    /// Copies the stored blocks of these files of another image as they are, in that image's order. Fails if
-    /// the image has other settings than this one. The files can then be added without being read.
-    Result<CopiedBlocks> copy_blocks(const Reader& other, std::span<const StoredFile> files);
+    /// Whether blocks of this image can be copied as they are: it must have the same compressor and block
+    /// size.
+    [[nodiscard]] bool can_copy(const Reader& other) const;
+    /// Copies the stored blocks of these files of another image as they are, in that image's order, except
+    /// those in `copied`, and adds them to that. The files can then be added without being read.
+    Status copy_blocks(const Reader& other, std::span<const StoredFile> files, CopiedBlocks& copied);
     Status link_file(std::string_view path, const Attributes& attributes, const StoredFile& file,
                      const CopiedBlocks& blocks);
 

@@ -177,7 +177,9 @@ void remember_configured_secrets(const Environment& environment) {
 void remember_secrets_of(const Inputs& inputs) {
     for (const auto& input : inputs.kept) {
         const auto text = decode(input.content, input.file);
-        remember_secrets_in(text ? *text : input.content);
+        const auto& readable = text ? *text : input.content;
+        remember_secrets_in(readable);
+        remember_secrets_in(without_escapes(readable));
     }
 }
 

@@ -21,6 +21,8 @@ struct ImageFile {
     std::string file; ///< relative to the installation, and below it
     std::uint64_t size = 0;
     std::string sha256;
+
+    bool operator==(const ImageFile&) const = default;
 };
 
 struct Manifest {

@@ -258,6 +258,7 @@ Status install(const Choice& choice, const InstallRequest& request, const Detail
     if (!by_uv && !request.report.empty()) append(command.argv, {"--report", request.report.string()});
     if (!request.dependencies) append(command.argv, {"--no-deps"});
     if (request.dry_run) append(command.argv, {"--dry-run"});
+    if (request.reinstall) append(command.argv, {by_uv ? "--reinstall" : "--ignore-installed"});
     if (request.verified) append(command.argv, {"--require-hashes"});
     // uv refuses constraints without checksums where checksums are required. All versions are fixed then
     // anyway.

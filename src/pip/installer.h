@@ -65,6 +65,7 @@ struct InstallRequest {
     bool dependencies = true;                ///< also install dependencies that are not listed
     bool verified = false;                   ///< require a checksum for each requirement
     bool dry_run = false;                    ///< only decide what to install, and report it
+    bool reinstall = false;                  ///< also what is installed already, perhaps in another version
 };
 
 /// Installs without byte-code, which is compiled later. The error contains the installer's message.

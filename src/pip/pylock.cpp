@@ -1,8 +1,13 @@
 #include "pip/pylock.h"
 
+#include "core/printable.h"
+#include "core/text.h"
 #include "core/url.h"
 #include "core/version.h"
 #include "util/redact.h"
+#include "util/user_text.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -14,9 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-/// Without the characters that differ, JSON's strings are TOML's, too: a URL has no control characters.
+/// JSON's strings are TOML's, too, but for DEL.
 std::string quoted(const std::string& text) {
-    return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    auto result = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    replace_all(result, "\x7F", "\\u007F");
+    return result;
 }
 
 /// A line with a key, or nothing if there is no value.
@@ -24,9 +31,40 @@ std::string line(std::string_view key, const std::string& value) {
     return value.empty() ? "" : fmt::format("{} = {}\n", key, quoted(value));
 }
 
+/// The query stays: the address may name no file without it.
+std::string without_login(std::string_view url) {
+    url = url.substr(0, url.find('#'));
+    const auto start = url.find("://") + 3;
+    const auto login = url.substr(start, url_login_size(url.substr(start)));
+    // git's user on an SSH server is a part of the address.
+    const auto kept = url.starts_with("ssh") ? login.substr(0, login.find_first_of(":@")) : "";
+    return fmt::format("{}{}{}{}", url.substr(0, start), kept, kept.empty() ? "" : "@",
+                       url.substr(start + login.size()));
+}
+
 std::string location(const std::string& url) {
     if (url.starts_with("file:")) return line("path", file_url_path(url));
-    return line("url", redacted(without_credentials_within(url)));
+    return line("url", without_login(url));
+}
+
+/// Not by redacted() for all of it, which takes any directory "/t/NAME/" for a token of conda.
+bool has_secret(std::string_view written) {
+    const auto parts = split(written, '/');
+    return written.find('?') != written.npos ||
+           std::ranges::any_of(parts, [](std::string_view part) { return redacted(part) != part; });
+}
+
+/// Nothing else than the address can be written, because that names the file.
+Status check_location(const ResolvedPackage& package) {
+    const auto& url = package.kind == ResolvedPackage::Kind::wheel ? package.url : package.source.url;
+    if (!url.starts_with("file:") && has_secret(without_login(url)))
+        return fail_input("the address of " + printable_line(package.name) + " cannot be locked",
+                          "it contains a query or a token, which may be secret", redacted(url),
+                          "Give an address without it, and keep the login in ~/.netrc.");
+    if (!is_utf8(file_url_path(url)) || !is_utf8(file_name_in(url)))
+        return fail_input("the address of " + printable_line(package.name) + " cannot be locked",
+                          "its decoded path is not UTF-8", redacted(url), "Rename the file.");
+    return {};
 }
 
 std::string checksum(const std::string& sha256) {
@@ -59,7 +97,7 @@ std::string source(const ResolvedPackage& package) {
 
 } // namespace
 
-std::string pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for) {
+Result<std::string> pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for) {
     const auto minor =
         chosen_for.python.substr(0, chosen_for.python.find('.', chosen_for.python.find('.') + 1));
     std::string text = fmt::format(R"(lock-version = "1.0"
@@ -69,6 +107,7 @@ created-by = "containerize"
 )",
                                    chosen_for.machine, minor);
     for (const auto& package : packages) {
+        TRY(check_location(package));
         text += "\n[[packages]]\n" + line("name", normalised_name(package.name)) +
                 line("version", package.version);
         text += package.kind == ResolvedPackage::Kind::wheel ? wheel(package) : source(package);

@@ -15,7 +15,8 @@ struct ChosenFor {
     std::string_view machine; ///< "x86_64"
 };
 
-/// Without credentials. Local files have absolute paths.
-std::string pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for);
+/// Without credentials. Local files have absolute paths. Fails with an input error if an address is none
+/// without its secret, or a name cannot be written.
+Result<std::string> pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for);
 
 } // namespace containerize::pip

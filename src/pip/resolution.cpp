@@ -272,8 +272,8 @@ std::string Planned::pin() const {
 }
 
 std::optional<Planned> planned_by_uv(std::string_view line) {
-    constexpr std::string_view added = " + ", at = " @ ";
-    if (!line.starts_with(added)) return std::nullopt;
+    constexpr std::string_view added = " + ", again = " ~ ", at = " @ ";
+    if (!line.starts_with(added) && !line.starts_with(again)) return std::nullopt;
     line.remove_prefix(added.size());
     if (const auto place = line.find(at); place != line.npos)
         return Planned{.name = std::string(line.substr(0, place)),

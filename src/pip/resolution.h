@@ -53,7 +53,8 @@ using Permitted = std::map<std::string, std::set<std::string>>;
 /// Reads the output of `pip install --dry-run --report`.
 Result<Resolution> read_report(std::string_view text, const Permitted& permitted = {});
 
-/// A package that uv says it would install: " + six==1.16.0", " + six @ https://...".
+/// A package that uv says it would install: " + six==1.16.0", " + six @ https://...", or again: " ~
+/// six==1.16.0".
 struct Planned {
     std::string name;
     std::string version = {}, url = {}; ///< one of them

@@ -63,13 +63,25 @@ std::string without_marked_logins(std::string text) {
     return text;
 }
 
-/// Copies an input without its secrets. Keeps a private file private: not every secret can be recognised.
-Status keep_input(const Input& input, const fs::path& copy, mode_t umask_bits) {
+/// Whether the readers of JSON, TOML and YAML see a secret that redacted() does not.
+bool has_escaped_secret(const std::string& text) {
+    const auto seen = without_escapes(text);
+    return seen != text && redacted(seen) != seen;
+}
+
+/// The text of an input without its secrets.
+std::string without_secrets(const Input& input) {
     const auto text = decode(input.content, input.file);
     const auto& readable = text ? *text : input.content;
     const auto kept = without_marked_logins(redacted(readable));
-    return write_new_file(copy, kept == readable ? input.content : kept,
-                          input.mode & mode_of_new_directories & ~umask_bits);
+    if (has_escaped_secret(kept))
+        return "This copy was left out, because the file contains a login with backslashes.\n";
+    return kept == readable ? input.content : kept;
+}
+
+/// Keeps a private file private: not every secret can be recognised.
+Status keep_input(const Input& input, const fs::path& copy, mode_t umask_bits) {
+    return write_new_file(copy, without_secrets(input), input.mode & mode_of_new_directories & ~umask_bits);
 }
 
 /// A name that no other copy has: files of the same name from different directories are told apart by a

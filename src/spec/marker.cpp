@@ -87,10 +87,10 @@ private:
     }
 
     Result<Marker> alternatives() {
-        auto marker = TRY(conditions());
+        std::vector<Marker> markers = {TRY(conditions())};
         while (take("or"))
-            marker |= TRY(conditions());
-        return marker;
+            markers.push_back(TRY(conditions()));
+        return Marker::any_of(markers);
     }
 
     Result<Marker> conditions() {
@@ -231,10 +231,17 @@ Marker& Marker::operator&=(const Marker& other) {
 }
 
 Marker& Marker::operator|=(const Marker& other) {
-    too_complex_ = too_complex_ || other.too_complex_;
-    alternatives_.insert(other.alternatives_.begin(), other.alternatives_.end());
-    simplify();
-    return *this;
+    return *this = any_of({*this, other});
+}
+
+Marker Marker::any_of(const std::vector<Marker>& markers) {
+    auto result = never();
+    for (const auto& one : markers) {
+        result.too_complex_ = result.too_complex_ || one.too_complex_;
+        result.alternatives_.insert(one.alternatives_.begin(), one.alternatives_.end());
+    }
+    result.simplify();
+    return result;
 }
 
 /// Removes what cannot hold, and what holds only where another alternative does.
@@ -245,18 +252,17 @@ void Marker::simplify() {
             return other != one && conditions.contains(other);
         });
     });
-    do {
-        if (is_always()) alternatives_ = {{}};
-        too_complex_ = too_complex_ || alternatives_.size() > most_alternatives ||
-                       number_of_conditions() > most_conditions;
-        if (too_complex_) alternatives_.clear();
-        const auto all = alternatives_;
-        std::erase_if(alternatives_, [&](const Conditions& conditions) {
-            return std::ranges::any_of(all, [&](const Conditions& other) {
-                return other.size() < conditions.size() && std::ranges::includes(conditions, other);
-            });
+    too_complex_ =
+        too_complex_ || alternatives_.size() > most_alternatives || number_of_conditions() > most_conditions;
+    if (too_complex_) alternatives_.clear();
+    while (merge_opposites()) {
+    }
+    const auto all = alternatives_;
+    std::erase_if(alternatives_, [&](const Conditions& conditions) {
+        return std::ranges::any_of(all, [&](const Conditions& other) {
+            return other.size() < conditions.size() && std::ranges::includes(conditions, other);
         });
-    } while (merge_opposites());
+    });
 }
 
 std::size_t Marker::number_of_conditions() const {

@@ -28,6 +28,7 @@ public:
         marker.alternatives_.clear();
         return marker;
     }
+    static Marker any_of(const std::vector<Marker>& markers);
     /// A single condition.
     static Marker of(const std::string& left, const std::string& comparison, const std::string& right);
 
@@ -37,6 +38,7 @@ public:
 
     [[nodiscard]] bool is_always() const { return alternatives_.contains({}); }
     [[nodiscard]] bool is_never() const { return alternatives_.empty() && !too_complex_; }
+    [[nodiscard]] std::size_t alternatives() const { return alternatives_.size(); }
     /// Whether it has become too large to be used.
     [[nodiscard]] bool is_too_complex() const { return too_complex_; }
     /// As a requirement has it after its semicolon.

@@ -1,4 +1,5 @@
 // Reads uv.lock, version 1.
+#include "core/interrupt.h"
 #include "core/printable.h"
 #include "core/text.h"
 #include "core/url.h"
@@ -17,12 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Stops at hostile locks. Real ones need a few steps for each package.
-constexpr std::size_t most_steps = 200'000;
+/// Stops at hostile locks. To combine two markers takes about as many steps as the squares of their
+/// alternatives. Real locks have a few for each package.
+constexpr std::size_t most_steps = 50'000'000;
 
 constexpr std::string_view export_advice =
     "Give the file that `uv export --no-emit-workspace --format requirements-txt -o requirements.txt` "
     "writes.";
+
+std::size_t square(std::size_t number) {
+    return number * number;
+}
 
 /// Where a package comes from: the only key of its `source`, and the value.
 struct Source {
@@ -119,10 +125,8 @@ private:
         for (const auto& extra : choice_.extras)
             require({&project, normalised_name(extra)}, Marker());
         TRY(follow_groups(project));
-        for (std::size_t steps = 0; !open_.empty(); ++steps) {
-            if (steps == most_steps)
-                return fail_input("the dependencies in this uv lock file are too complex", {},
-                                  toml_.file().string(), std::string(export_advice));
+        while (!open_.empty()) {
+            if (interrupted()) return fail_interrupted();
             const auto part = open_.front();
             open_.pop_front();
             TRY(follow_part(part));
@@ -190,6 +194,10 @@ private:
     Status follow_dependency(const toml::table& dependency, const Marker& marker) {
         TRY(check_conflicts(dependency));
         auto all = TRY(marker_of(toml_, dependency, facts_));
+        steps_ += 1 + square(all.alternatives()) + square(marker.alternatives());
+        if (steps_ > most_steps)
+            return fail_input("the dependencies in this uv lock file are too complex", {},
+                              toml_.file().string(), std::string(export_advice));
         all &= marker;
         if (all.is_too_complex())
             return toml_.refuse(dependency, "the markers in this uv lock file are too complex", {},
@@ -302,6 +310,7 @@ private:
     std::map<std::string, std::vector<const UvPackage*>, std::less<>> by_name_;
     std::map<Part, Marker> needed_;
     std::deque<Part> open_; ///< parts whose marker has changed
+    std::size_t steps_ = 0;
 };
 
 } // namespace

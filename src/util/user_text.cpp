@@ -1,8 +1,10 @@
 #include "util/user_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <ranges>
+#include <system_error>
 
 #include <simdjson.h>
 
@@ -50,6 +52,19 @@ std::string from_utf16(std::string_view data, bool big_endian) {
     return text;
 }
 
+/// The code point of an escape such as "u002F", which is removed from `text`; nothing if it is none.
+std::optional<std::uint32_t> take_code_point(std::string_view& text) {
+    if (text.empty()) return std::nullopt;
+    const std::size_t digits = text[0] == 'x' ? 2 : text[0] == 'u' ? 4 : text[0] == 'U' ? 8 : 0;
+    if (digits == 0 || text.size() <= digits) return std::nullopt;
+    std::uint32_t code = 0;
+    const auto* const end = text.data() + 1 + digits;
+    const auto [read, failed] = std::from_chars(text.data() + 1, end, code, 16);
+    if (failed != std::errc() || read != end || code > 0x10FFFF) return std::nullopt;
+    text.remove_prefix(1 + digits);
+    return code;
+}
+
 /// PEP 263, which pip honours: a comment in the first two lines.
 bool declares_encoding(std::string_view text) {
     const auto lines = split_lines(text.substr(0, 1000));
@@ -77,6 +92,25 @@ Result<std::string> decode(std::string_view content, const std::filesystem::path
     const auto line = std::ranges::find_if_not(lines, is_utf8) - lines.begin() + 1;
     return fail_input("this is not UTF-8 text", {}, file.string() + ":" + std::to_string(line),
                       "Save the file as UTF-8.");
+}
+
+std::string without_escapes(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const auto at = std::min(text.find('\\'), text.size());
+        result += text.substr(0, at);
+        text.remove_prefix(std::min(at + 1, text.size()));
+        if (text.empty()) break;
+        if (const auto code = take_code_point(text)) {
+            append_utf8(result, *code);
+        } else if (text[0] == '\n' || text[0] == '\r') {
+            text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+        } else {
+            result += text[0];
+            text.remove_prefix(1);
+        }
+    }
+    return result;
 }
 
 std::vector<std::string_view> split_lines(std::string_view text) {

@@ -18,6 +18,10 @@ bool is_utf8(std::string_view text);
 /// error on other encodings, unless the text declares one in a `coding:` comment, which pip honours.
 Result<std::string> decode(std::string_view content, const std::filesystem::path& file);
 
+/// What a reader of JSON, TOML or YAML makes of the backslashes in quoted strings: "https:\/\/host\u002F"
+/// becomes "https://host/". A backslash at the end of a line joins it with the next one.
+std::string without_escapes(std::string_view text);
+
 /// Splits at "\n", "\r\n" and "\r", which are not part of the lines.
 std::vector<std::string_view> split_lines(std::string_view text);
 

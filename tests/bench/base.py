@@ -33,7 +33,7 @@ def main():
         as_user(tool, "base", "bootstrap", "-o", base, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         prefixes = {"the host": place / "host", "a base": place / "base"}
         for name, more in (("the host", []), ("a base", ["--base", base])):
-            as_user(tool, "wrap-install", "--prefix", prefixes[name], "-w", "bin", *more, place / "software", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            as_user(tool, "wrap-install", "--no-profile", "--prefix", prefixes[name], "-w", "bin", *more, place / "software", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         times = {name: [] for name in prefixes}
         for _ in range(options.runs):
             for name, prefix in prefixes.items():

@@ -22,6 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+from common import wait_for_recordings  # noqa: E402
+
 SOURCE = Path(__file__).resolve().parents[2]
 REQUIREMENTS = "torch==2.13.0\nnumpy\nscipy\nsympy\nrequests\n"
 # What Python reads from the host at every start. It is read before each cold run, because it is not to be measured.
@@ -301,6 +304,7 @@ def main():
         spec = place / "requirements.txt"
         spec.write_text(REQUIREMENTS)
         as_user(place / "tool/bin/containerize", "new", "--installer", "pip", "--prefix", env, spec)
+        wait_for_recordings(pwd.getpwnam("containerize-test").pw_uid)
         as_user("unsquashfs", "-q", "-n", "-d", tree, env / "env.sqfs")
     else:
         # The environment may come from an earlier build.

@@ -78,7 +78,7 @@ def main():
 
         def ours():
             shutil.rmtree(work / "ours", ignore_errors=True)
-            subprocess.run([options.build / "bin/containerize", "new", "-q", "--no-config", "--tmpdir", work, "--prefix", work / "ours", spec],
+            subprocess.run([options.build / "bin/containerize", "new", "-q", "--no-profile", "--no-config", "--tmpdir", work, "--prefix", work / "ours", spec],
                            check=True, env={**os.environ, "CONTAINERIZE_CACHE": str(work / "cache")})
 
         def theirs():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What an update costs compared with a rebuild, what layers cost at a launch, and wrap-install compared with mksquashfs.
+"""What an update costs compared with a rebuild, what layers cost at a launch and at a squash, and wrap-install compared with mksquashfs.
 
 Usage (as root, to drop the page cache):
-    tests/bench/update.py TREE [--runs N] [--only update,launch,wrap] [--files N] [--build DIR]
+    tests/bench/update.py TREE [--runs N] [--only update,launch,squash,wrap] [--files N] [--build DIR]
 
 TREE is a large venv (bench.py --keep makes one). Its files become the packages of the environment that is updated, and it is the
 software that is wrapped. All ways take turns, as the user containerize-test.
@@ -57,10 +57,14 @@ def seconds(work):
     return time.perf_counter() - start
 
 
+def files_of(tree):
+    return [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
+            and path.stat().st_size < LARGEST]
+
+
 def wheels_of(tree, place, count):
     """Wheels with COUNT files in total, a small wheel, and the number of its modules."""
-    files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
-             and path.stat().st_size < LARGEST]
+    files = files_of(tree)
     wheels = []
     for number, start in enumerate(range(0, count, len(files))):
         # The first line differs in each round, because equal files would be stored once.
@@ -75,10 +79,11 @@ class Bench:
     def __init__(self, place, tool, options):
         self.place, self.tool, self.options = place, tool, options
 
-    def containerize(self, *argv):
-        """Returns the bytes that it wrote to disk."""
+    def containerize(self, verb, *argv):
+        """Returns the bytes that it wrote to disk. Nothing is recorded in the background, because that would disturb what is measured next."""
         counted = self.place / "written"
-        as_user("/usr/bin/python3", "-c", COUNTING, counted, self.tool, *argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        options = ["--no-profile"] if verb in ("new", "update", "wrap-install") else []
+        as_user("/usr/bin/python3", "-c", COUNTING, counted, self.tool, verb, *options, *argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return int(counted.read_text())
 
     def user_file(self, name, text):
@@ -157,11 +162,35 @@ class Bench:
                 print(f"\n{what}, {LAYERS} layers / 1, {'cold' if cold else 'warm'}: "
                       f"{statistics.median(times[LAYERS]) / statistics.median(times[1]):.2f}\n")
 
+    def squash(self):
+        """Of LAYERS layers with a twentieth of the tree's files each. With --compression, all is compressed again."""
+        prefix, layered = self.place / "squashed", self.place / "layered"
+        self.containerize("wrap-install", "--prefix", prefix, self.options.tree)
+        files = files_of(self.options.tree)
+        for number in range(LAYERS):
+            # The first line differs in each layer, because equal files would be stored once.
+            content = {path.relative_to(self.options.tree): f"# {number}\n".encode() + path.read_bytes() for path in files[: len(files) // 20]}
+            archive = wheel(self.place / "layers", f"layer{number}", {str(path): text for path, text in content.items()})
+            self.containerize("update", prefix, "--", "/usr/bin/python3", "-m", "zipfile", "-e", archive, prefix / f"layer{number}")
+        prefix.rename(layered)
+        ways = {"squash": [], "squash --compression zstd:3": ["--compression", "zstd:3"]}
+        times, sizes = {name: [] for name in ways}, {name: [] for name in ways}
+        for _ in range(self.options.runs):
+            for name, options in ways.items():
+                shutil.rmtree(prefix, ignore_errors=True)
+                as_user("cp", "-a", layered, prefix)
+                shell("sync")
+                times[name].append(seconds(lambda options=options: (self.containerize("squash", *options, prefix), shell("sync"))))
+                sizes[name].append(json.loads((prefix / "containerize.json").read_text())["image"]["size"] / 1e6)
+        header(f"{LAYERS} layers into one image")
+        for name in ways:
+            row(name, times[name])
+            row(f"{name}: the image", sizes[name], "MB")
+
     def wrap(self):
         prefix, image = self.place / "wrapped", self.place / "wrapped.sqfs"
         wrap = ["wrap-install", "--force", "--prefix", prefix, self.options.tree]
-        works = {"wrap-install --no-profile": lambda: self.containerize(*wrap, "--no-profile"),
-                 "wrap-install, with a trial of its imports": lambda: self.containerize(*wrap),
+        works = {"wrap-install": lambda: self.containerize(*wrap),
                  "mksquashfs": lambda: self.mksquashfs(self.options.tree, image)}
         times = {name: [] for name in works}
         for work in works.values():
@@ -174,14 +203,14 @@ class Bench:
         header("a tree into an image")
         for name in works:
             row(name, times[name])
-        print(f"\nwrap-install / mksquashfs {statistics.median(times['wrap-install --no-profile']) / statistics.median(times['mksquashfs']):.2f}")
+        print(f"\nwrap-install / mksquashfs {statistics.median(times['wrap-install']) / statistics.median(times['mksquashfs']):.2f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tree", type=Path)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--only", default="update,launch,wrap")
+    parser.add_argument("--only", default="update,launch,squash,wrap")
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--build", type=Path, default=SOURCE / "build/release")
     options = parser.parse_args()

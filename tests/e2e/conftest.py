@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import pwd
-import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/lib"))
-from common import free_port, locked, made_once, next_line, unique_uid  # noqa: E402, F401 (some are for the test files)
+from common import free_port, locked, made_once, next_line, recordings, unique_uid, wait_for_recordings  # noqa: E402, F401 (some are for the test files)
 
 BUILD = Path(os.environ.get("CONTAINERIZE_BUILD", SOURCE / "build/release"))
 CACHE = Path("/var/cache/containerize-tests")
@@ -31,20 +30,6 @@ PASSED_ON = ("PIP_", "SSL_", "REQUESTS_", "http_proxy", "https_proxy", "no_proxy
 IN_A_NAMESPACE_WITHOUT_FURTHER_ONES = (
     "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
     'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh")
-
-
-@contextlib.contextmanager
-def left_in_background():
-    """Gives a descriptor to pass to a command, and waits until no process has it: a build leaves one behind, which records what programs read.
-    Sessions do not keep it."""
-    reading, writing = os.pipe()
-    try:
-        yield (writing,)
-    finally:
-        os.close(writing)
-        ended, _, _ = select.select([reading], [], [], 300)
-        os.close(reading)
-        assert ended, "a process that the command left behind does not end"
 
 
 class User:
@@ -78,9 +63,8 @@ class User:
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
         text = more.pop("text", True)
-        with left_in_background() as pipe:
-            more.setdefault("pass_fds", pipe)
-            done = subprocess.run(argv, timeout=timeout, text=text, **self.options(env, **more))
+        done = subprocess.run(argv, timeout=timeout, text=text, **self.options(env, **more))
+        wait_for_recordings(self.uid)
         if check:
             assert done.returncode == 0, f"{argv} gave {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, linux_is_at_least, next_line
+from conftest import IN_A_NAMESPACE_WITHOUT_FURTHER_ONES, eventually, linux_is_at_least, next_line, recordings
 from installation import mounted_in_memory, staging_directories
 from local_server import LocalServer
+from python_wheels import wheel
 from test_secrets import wheel as made_wheel
 
 
@@ -372,6 +373,37 @@ def test_a_lock_of_requirements(user, tool, work, uv, installer):
     assert done.returncode == 1 and "six" in done.stderr and not (work / "other").exists(), "what differs from the lock is refused"
 
 
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_lock_has_what_environments_come_with(user, tool, work, uv, installer):
+    spec = user.write(work / "requirements.txt", "setuptools\npip\nsix==1.16.0\n")
+    user.run(str(tool), "lock", "--installer", installer, str(spec), "-o", str(work / "pylock.toml"), env=uv)
+    assert [one["name"] for one in tomllib.loads((work / "pylock.toml").read_text())["packages"]] == ["pip", "setuptools", "six"]
+
+
+class OneFile(LocalServer):
+    """Gives the same file for every path."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.content = content
+
+    def answer(self, request):
+        self.send(request, 200, {}, self.content)
+
+
+def test_a_lock_names_files_where_they_are(user, tool, work):
+    """A directory called t is no conda token, and an address is not written without its query."""
+    server = OneFile(wheel(work, "inpath", {"inpath.py": ""}).read_bytes())
+    address = f"http://127.0.0.1:{server.port}/t/inpath/inpath-1.0-py3-none-any.whl"
+    spec = user.write(work / "requirements.txt", f"inpath @ {address}\n")
+    lock = tomllib.loads(user.run(str(tool), "lock", str(spec)).stdout)
+    assert lock["packages"][0]["archive"]["url"] == address
+    user.write(spec, f"inpath @ {address}?signature=0123456789\n")
+    refused = user.run(str(tool), "lock", str(spec), check=False)
+    server.close()
+    assert refused.returncode == 2 and "the address of inpath cannot be locked" in refused.stderr and "0123456789" not in refused.stderr
+
+
 def test_what_cannot_be_locked(user, tool, work):
     (work / "project").mkdir()
     user.write(work / "project/setup.py", "from setuptools import setup\nsetup(name='mine')\n")
@@ -379,6 +411,40 @@ def test_what_cannot_be_locked(user, tool, work):
     assert editable.returncode == 2 and "'./project' is editable" in editable.stderr
     other = user.run(str(tool), "lock", "--platform", "linux-aarch64", str(user.write(work / "six.txt", "six\n")), check=False)
     assert other.returncode == 2 and "only for this machine's platform" in other.stderr
+    nowhere = user.run(str(tool), "lock", str(work / "six.txt"), "-o", str(work / "missing/pylock.toml"), check=False)
+    assert nowhere.returncode == 2 and f"{work}/missing: this directory does not exist" in nowhere.stderr
+
+
+@pytest.fixture()
+def slow_import(user, work):
+    """A requirements file for a package whose import takes long, and a function that waits until that has begun."""
+    wheel(work / "wheels", "slow", {"slow.py": f"import time; open({str(work / 'begun')!r}, 'w'); time.sleep(8)\n"})
+    (work / "begun").unlink(missing_ok=True)
+    return user.write(work / "slow.txt", f"--no-index\n--find-links {work}/wheels\nslow\n"), lambda: eventually((work / "begun").exists)
+
+
+def test_recording_holds_nothing_of_the_caller(user, tool, work, slow_import):
+    spec, wait = slow_import
+    script = 'exec 9>"$1/lock"; flock 9; "$2" new --quiet --prefix "$1/env" "$3"; echo ready'
+    process = user.start("sh", "-c", script, "sh", str(work), str(tool), str(spec), cwd=work)
+    assert process.communicate(timeout=300)[0] == "ready\n" and process.returncode == 0
+    wait()
+    assert recordings(user.uid)
+    for recording in recordings(user.uid):
+        assert os.readlink(f"/proc/{recording}/cwd") == "/"
+        opened = {os.readlink(f"/proc/{recording}/fd/{fd}") for fd in os.listdir(f"/proc/{recording}/fd")}
+        assert not any(str(work / "lock") in one or one.endswith("build.log (deleted)") for one in opened), opened
+    user.run("flock", "--nonblock", str(work / "lock"), "true")
+    assert (work / "env/env.sqfs.profile").exists() and not recordings(user.uid)
+
+
+def test_recording_is_not_taken_for_that_of_another_image(user, tool, work, spec, slow_import):
+    slow, wait = slow_import
+    assert user.start(str(tool), "new", "--prefix", str(work / "env"), str(slow)).wait(300) == 0
+    wait()
+    shutil.rmtree(work / "env")
+    new(user, tool, work / "env", spec, "--no-profile")
+    assert not recordings(user.uid) and not (work / "env/env.sqfs.profile").exists()
 
 
 def test_a_dry_run_says_why_it_cannot_know(user, tool, work):

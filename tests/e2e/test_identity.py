@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, HangingImage, Sessions, eventually, free_port, left_in_background, next_line, unique_uid
+from conftest import BUILD, HangingImage, Sessions, eventually, free_port, next_line, unique_uid, wait_for_recordings
 from installation import mounted_in_memory
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make this situation")
@@ -326,9 +326,9 @@ def roots(tmp_path_factory, only_python):
     (place / "python.txt").write_text(only_python)
     # Built by an interpreter that all users can run.
     environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    with left_in_background() as pipe:
-        subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "python.txt"], check=True, capture_output=True,
-                       pass_fds=pipe, env={**environment, "PATH": "/usr/bin:/bin", "HOME": "/root"})
+    subprocess.run([BUILD / "bin/containerize", "new", "--prefix", place / "env", place / "python.txt"], check=True, capture_output=True,
+                   env={**environment, "PATH": "/usr/bin:/bin", "HOME": "/root"})
+    wait_for_recordings(0)
     return place / "env"
 
 

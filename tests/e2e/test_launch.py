@@ -106,7 +106,7 @@ def test_closed_standard_streams(user, env, work):
 def test_descriptors_are_passed_on_and_none_is_added(user, env, work):
     (work / "data").write_text("through descriptor 7")
     code = "import os; print(os.read(7, 100).decode()); print(sorted(os.listdir('/proc/self/fd')))"
-    done = user.run("/bin/bash", "-c", f"exec 7<{work}/data; exec {env}/bin/python -c \"{code}\"", pass_fds=()).stdout
+    done = user.run("/bin/bash", "-c", f"exec 7<{work}/data; exec {env}/bin/python -c \"{code}\"").stdout
     assert "through descriptor 7" in done
     # 3 is the directory that listdir has open.
     assert "['0', '1', '2', '3', '7']" in done

@@ -136,6 +136,32 @@ def test_squash(installed, user):
     assert again[:3] == made_by and "squash" in again[3] and "six==1.15.0" in again[4]
 
 
+def test_a_damaged_image_is_not_squashed(installed, user):
+    installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
+    before = installed.files(), installed.manifest()
+    for file in [installed.manifest()["image"]["file"], installed.manifest()["layers"][0]["file"]]:
+        content = (installed.prefix / file).read_bytes()
+        middle = len(content) // 2
+        (installed.prefix / file).write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:])
+        done = installed.call("squash", installed.prefix, check=False)
+        assert done.returncode == 1 and f"{installed.prefix / file}: the image is damaged: its sha256 is" in done.stderr, done.stderr
+        assert (installed.files(), installed.manifest()) == before and staging_directories(user) == []
+        (installed.prefix / file).write_bytes(content)
+    installed.call("squash", installed.prefix)
+    assert installed.has("pygments") and installed.has("six")
+
+
+def test_squash_with_another_compression(installed):
+    size = installed.manifest()["image"]["size"]
+    assert "Squashed" in installed.call("squash", "--compression", "zstd:15", installed.prefix).stdout
+    assert installed.manifest()["image"]["size"] < size * 0.97 and installed.has("six")
+    small = installed.manifest()["image"]["size"]
+    # What was compressed well stays so.
+    installed.update("--", "sh", "-c", "echo x > $CONTAINERIZE_PREFIX/lib/file")
+    installed.call("squash", installed.prefix)
+    assert installed.manifest()["image"]["size"] < small * 1.02 and installed.has("six")
+
+
 def test_replacing_forgets_the_states(installed, user, work, where):
     installed.update("--", "pip", "install", "-q", "pygments==2.17.2")
     installed.new(user.write(work / "env.yml", where), "--force")

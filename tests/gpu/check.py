@@ -46,7 +46,7 @@ def make_ways(tool: Path, software: Path, place: Path) -> dict[str, Path]:
     ways = {"bare": software / "bin/python"}
     for name, words in (("on the host's root", []), ("in a minimal base", ["--base", str(base)])):
         prefix = place / name.replace(" ", "-").replace("'", "")
-        run(tool, "wrap-install", "--prefix", prefix, "-w", "bin", *words, software)
+        run(tool, "wrap-install", "--no-profile", "--prefix", prefix, "-w", "bin", *words, software)
         ways[name] = prefix / "bin/python"
     return ways
 

@@ -51,9 +51,28 @@ class User:
 
     def run(self, *argv, code=0, env=None):
         done = subprocess.run(list(map(str, argv)), capture_output=True, stdin=subprocess.DEVNULL, timeout=900, **self.options(env))
+        self.wait_for_recording()
         if code is not None:
             require(done.returncode == code, f"{' '.join(map(str, argv))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done
+
+    def wait_for_recording(self):
+        """A build leaves a process behind, which records what programs read first."""
+        deadline = time.monotonic() + 600
+        while any(command.startswith(b"containerize\0profile\0") for command in self.commands()):
+            require(time.monotonic() < deadline, "the recording does not end")
+            time.sleep(0.2)
+
+    def commands(self):
+        """The command lines of the user's processes."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and entry.stat().st_uid == self.entry.pw_uid:
+                    found.append((entry / "cmdline").read_bytes())
+            except OSError:  # it has ended
+                pass
+        return found
 
     def says(self, *argv, **more):
         return self.run(*argv, **more).stdout.strip()

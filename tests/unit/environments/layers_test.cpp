@@ -98,14 +98,18 @@ protected:
         ASSERT_TRUE(written) << to_string(written.error());
     }
 
-    // A merged image must have the same bytes as one packed from the unpacked tree.
     void check_merged() {
         auto layers = image::open_layers(images_);
         ASSERT_TRUE(layers) << to_string(layers.error());
-        const auto merged = directory_ / "merged", tree = fresh_directory("all");
-        ASSERT_TRUE(image::write_merged(**layers, merged, {}));
+        const auto linked = directory_ / "linked", merged = directory_ / "merged";
+        const auto tree = fresh_directory("all"), from_linked = fresh_directory("from-linked");
         ASSERT_TRUE(image::unpack(images_, tree));
         EXPECT_EQ(without_links(listing_of(tree)), expected_);
+        ASSERT_TRUE(image::write_merged(**layers, linked, {}));
+        ASSERT_TRUE(image::unpack({&linked, 1}, from_linked));
+        EXPECT_EQ(listing_of(from_linked), listing_of(tree));
+        // Compressed anew, it must have the same bytes as one packed from the unpacked tree.
+        ASSERT_TRUE(image::write_merged(**layers, merged, {}, {.compress_anew = true}));
         const auto root = (*layers)->inode((*layers)->root());
         const timespec time{.tv_sec = root->mtime, .tv_nsec = 0}, times[] = {time, time};
         chmod(tree.c_str(), root->mode & 0777U);

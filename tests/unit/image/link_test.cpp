@@ -29,7 +29,8 @@ void link_all(Writer& writer, Reader& from, const std::string& to, const std::st
     std::vector<StoredFile> files;
     for (const auto& entry : entries)
         if (S_ISREG(entry.inode.mode)) files.push_back(*from.stored_file(entry.reference));
-    const auto blocks = good(writer.copy_blocks(from, files));
+    CopiedBlocks blocks;
+    good(writer.copy_blocks(from, files, blocks));
     std::map<std::uint64_t, std::string> names;
     for (const auto& entry : entries) {
         const auto path = to + "/" + entry.path;
@@ -159,9 +160,10 @@ TEST(LinkedImages, MustHaveTheSameSettings) {
     auto writer =
         good(Writer::create(work / "lz4", {.compression = {.compressor = Compressor::lz4, .level = 0}}));
     const auto from = reader_of(work / "zstd");
-    EXPECT_FALSE(writer.copy_blocks(*from, {}));
+    CopiedBlocks blocks;
+    EXPECT_FALSE(writer.copy_blocks(*from, {}, blocks));
     auto small = good(Writer::create(work / "small", {.block_size = 4096}));
-    EXPECT_FALSE(small.copy_blocks(*from, {}));
+    EXPECT_FALSE(small.copy_blocks(*from, {}, blocks));
 }
 
 } // namespace

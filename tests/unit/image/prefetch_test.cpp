@@ -189,7 +189,7 @@ TEST_P(Prefetching, RecordedFilesComeFirstInAnImageOfTheSameTree) {
     const std::vector<ProfileBlock> some(image.blocks().begin(), image.blocks().begin() + third);
     const auto files = test::good(recorded_files(*layers, {{.image = {}, .blocks = some}}));
     const auto path = directory / "placed";
-    ASSERT_TRUE(write_merged(*layers, path, {}, {}, files));
+    ASSERT_TRUE(write_merged(*layers, path, {}, {.first = files}));
     auto placed = test::good(open_layers(std::vector{path}));
     image.check(*placed, 1);
     const auto blocks = test::good(recorded_blocks(*placed, files));

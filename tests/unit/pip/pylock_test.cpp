@@ -1,3 +1,4 @@
+#include "../good.h"
 #include "pip/pylock.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +12,13 @@ using Kind = ResolvedPackage::Kind;
 const std::string checksum(64, 'a');
 
 std::string entry_of(const ResolvedPackage& package) {
-    const auto text = pylock_text({package}, {.python = "3.11.2", .machine = "x86_64"});
+    const auto text = test::good(pylock_text({package}, {.python = "3.11.2", .machine = "x86_64"}));
     const auto begin = text.find("[[packages]]\n");
     return begin == text.npos ? text : text.substr(begin);
 }
 
 TEST(Pylock, SaysWhatItIsFor) {
-    EXPECT_EQ(pylock_text({}, {.python = "3.11.2", .machine = "x86_64"}),
+    EXPECT_EQ(test::good(pylock_text({}, {.python = "3.11.2", .machine = "x86_64"})),
               R"(lock-version = "1.0"
 environments = ["sys_platform == 'linux' and platform_machine == 'x86_64'"]
 requires-python = "==3.11.*"
@@ -72,6 +73,27 @@ TEST(Pylock, NamesSources) {
               "[packages.vcs]\ntype = \"git\"\nurl = \"https://h/p.git\"\ncommit-id = \"abc\"\n");
     EXPECT_EQ(from({.url = "file:///home/me/p", .directory = true}, "{}"),
               "[packages.directory]\npath = \"/home/me/p\"\n");
+}
+
+std::string url_for(const std::string& address) {
+    const auto text = entry_of({.name = "p", .version = "1.0", .url = address, .sha256 = checksum});
+    const auto begin = text.find("url = \"");
+    return begin == text.npos ? text : text.substr(begin + 7, text.find('"', begin + 7) - begin - 7);
+}
+
+TEST(Pylock, HasTheAddressesAsTheyAreWithoutLogins) {
+    const std::string by_letter = "https://h/packages/source/t/toolz/toolz-0.12.0-py3-none-any.whl";
+    EXPECT_EQ(url_for(by_letter), by_letter);
+    EXPECT_EQ(url_for("https://me:secret@h/p-1.0-py3-none-any.whl#sha256=x"),
+              "https://h/p-1.0-py3-none-any.whl");
+    const auto of = [](const std::string& url) {
+        return pylock_text({{.name = "p", .version = "1.0", .url = url, .sha256 = checksum}},
+                           {.python = "3.11.2", .machine = "x86_64"});
+    };
+    EXPECT_EQ(test::error_of(of("https://h/p-1.0-py3-none-any.whl?sig=abcdef")).fault, Fault::input);
+    EXPECT_EQ(test::error_of(of("file:///w%FF/p-1.0-py3-none-any.whl")).why, "its decoded path is not UTF-8");
+    const auto unusual = test::good(of("file:///w%7F%0A/p-1.0-py3-none-any.whl"));
+    EXPECT_NE(unusual.find(R"(path = "/w\u007F\n/p-1.0-py3-none-any.whl")"), unusual.npos) << unusual;
 }
 
 } // namespace

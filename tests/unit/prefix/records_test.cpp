@@ -57,6 +57,22 @@ TEST_F(RecordsTest, CopiesOfInputsHaveNoSecretsAndNoMarkForALogin) {
     EXPECT_EQ(listed.at(0).at("kept_as"), "r.txt");
 }
 
+TEST_F(RecordsTest, EscapedSecretsAreNotKept) {
+    const std::map<std::string, std::string> files = {
+        {"slashes.json", R"({"url": "https:\/\/me:first-secret@host\/simple"})"},
+        {"colon.toml", R"(url = "https\u003A//me:second-secret@host/simple")"},
+        {"password.yml", R"(url: "https://me:third\x2Dsecret@host/simple")"},
+        {"lines.toml", "url = \"\"\"https://me:fourth-\\\n   secret@host/simple\"\"\""}};
+    std::vector<fs::path> paths;
+    for (const auto& [name, text] : files)
+        paths.push_back(input(name, text, 0644));
+    paths.push_back(input("harmless.json", R"({"url": "https:\/\/host\/simple"})", 0644));
+    test::good(keep(paths));
+    for (const auto& [name, text] : files)
+        EXPECT_EQ(kept(name).find("secret"), std::string::npos) << kept(name);
+    EXPECT_EQ(kept("harmless.json"), R"({"url": "https:\/\/host\/simple"})");
+}
+
 TEST_F(RecordsTest, InputsAreKeptAsTheyWereRead) {
     const auto file = input("r.txt", "six\n", 0640);
     const auto read = test::good(read_input(file));
