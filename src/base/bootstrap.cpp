@@ -267,10 +267,10 @@ Status add_python(Collection& collection, const Environment& environment) {
     collection.add_file(fs::canonical(*python, failed));
     for (const auto& path : paths)
         if (path.is_string())
-            // Byte-code contains times, and site-packages are not Python's own.
-            collection.add_tree(path.get<std::string>(),
-                                {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages",
-                                 "dist-packages", "turtledemo"});
+            // Byte-code stays, or each start would compile what it imports: files keep their times, which
+            // byte-code contains. site-packages are not Python's own.
+            collection.add_tree(path.get<std::string>(), {"test", "tests", "idlelib", "tkinter",
+                                                          "site-packages", "dist-packages", "turtledemo"});
     // Debian's Python needs these to make a venv.
     collection.add_tree("/usr/share/python-wheels", {});
     return {};

@@ -149,6 +149,8 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_a
         const auto layout = options.layout.value_or(was);
         const bool is_placed_anew =
             options.layout == inputs::Layout::profile; // the profile may have changed since
+        // There, small files share blocks with others that are read early, not with their neighbours.
+        const bool leaves_profile = was == inputs::Layout::profile && layout == inputs::Layout::path;
         if (manifest.layers.empty() && layout == was && !is_placed_anew && !compress_anew) {
             summary.unchanged = true;
             return summary;
@@ -162,7 +164,7 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_a
         Stage stage("Packing the image");
         auto packed = TRY(image::write_merged(
             *layers, context.image(), context.writer_options(),
-            {.compress_anew = compress_anew,
+            {.compress_anew = compress_anew || leaves_profile,
              .first = layout == inputs::Layout::profile ? recorded : std::vector<image::RecordedFile>(),
              .progress = [&](std::uint64_t done) { stage.advance(done, 0); }}));
         stage.finish(fmt::format("{}, {} to {}", counted(packed.files, "file"),

@@ -95,6 +95,10 @@ std::string source(const ResolvedPackage& package) {
     return text + line("subdirectory", origin.subdirectory) + checksum(origin.sha256);
 }
 
+bool is_source_tree(const ResolvedPackage& package) {
+    return package.source.directory || !package.source.vcs.empty();
+}
+
 } // namespace
 
 Result<std::string> pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for) {
@@ -108,8 +112,9 @@ created-by = "containerize"
                                    chosen_for.machine, minor);
     for (const auto& package : packages) {
         TRY(check_location(package));
-        text += "\n[[packages]]\n" + line("name", normalised_name(package.name)) +
-                line("version", package.version);
+        text += "\n[[packages]]\n" + line("name", normalised_name(package.name));
+        // The version of a source tree may change with its content.
+        if (!is_source_tree(package)) text += line("version", package.version);
         text += package.kind == ResolvedPackage::Kind::wheel ? wheel(package) : source(package);
     }
     return text;

@@ -35,10 +35,23 @@ constexpr char keep_verb = 'K';
 constexpr char end_processes_verb = 'P';
 constexpr std::size_t longest_message = 2UL * (PATH_MAX + 1);
 
+/// A child of the killed builder may still have the builder's lock for a moment, until it starts its program
+/// or ends. Locks that are held longer are another build's.
+bool is_locked_by_another(const Fd& directory) {
+    using namespace std::chrono_literals;
+    const auto deadline = std::chrono::steady_clock::now() + 2s;
+    while (flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return false; // a filesystem without locks
+        if (std::chrono::steady_clock::now() > deadline) return true;
+        std::this_thread::sleep_for(10ms);
+    }
+    return false;
+}
+
 // Another build may have locked the directory in the meantime: builds lock their prefix (prefix.cpp).
 void remove_unlocked(const char* directory) {
     const Fd fd(open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
+    if (fd && is_locked_by_another(fd)) return;
     rmdir(directory);
 }
 

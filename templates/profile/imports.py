@@ -53,6 +53,7 @@ def packages():
 
 
 def import_all(names, report):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), stream)
@@ -65,28 +66,44 @@ def import_all(names, report):
     os._exit(0)
 
 
+def marks_until(progress, until):
+    """How many imports ended before one took too long, or all of them did."""
+    done = 0
+    while True:
+        patience = max(0, min(SECONDS_FOR_ONE, until - time.monotonic()))
+        ready = select.select([progress], [], [], patience)[0]
+        marks = os.read(progress, 4096) if ready else b""
+        if not marks:
+            return done
+        done += len(marks)
+
+
+def end(child):
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except OSError:  # it has no group of its own yet
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def stop(number, frame):
+    sys.exit(128 + number)
+
+
 def main():
     names = packages()
     until = time.monotonic() + SECONDS_IN_ALL
+    signal.signal(signal.SIGTERM, stop)
     while names and time.monotonic() < until:
         progress, report = os.pipe()
         child = os.fork()
         if child == 0:
             import_all(names, report)
-        os.close(report)
-        done = 0
-        while True:
-            patience = max(0, min(SECONDS_FOR_ONE, until - time.monotonic()))
-            ready = select.select([progress], [], [], patience)[0]
-            marks = os.read(progress, 4096) if ready else b""
-            if not marks:
-                break
-            done += len(marks)
         try:
-            os.killpg(child, signal.SIGKILL)
-        except OSError:
-            pass
-        os.waitpid(child, 0)
+            os.close(report)
+            done = marks_until(progress, until)
+        finally:  # also when the recording is stopped: the child has a session of its own, which no signal to ours reaches
+            end(child)
         os.close(progress)
         names = names[done + 1 :]
 

@@ -283,6 +283,22 @@ def test_what_a_build_records(user, make, only_python, tool, work, inspect):
     assert user.run(str(tool), "new", "--prefix", str(work / "x"), "--layout", "best", str(spec), check=False).returncode == 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_recording_leaves_no_import_behind(user, tool, copy, work, number):
+    imported = work / "pid"
+    (work / "path/slow-1.dist-info").mkdir(parents=True)
+    user.write(work / "path/slow.py", f"import os, time\nopen({str(imported)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    user.write(work / "path/slow-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: slow\nVersion: 1\n")
+    user.write(work / "path/slow-1.dist-info/top_level.txt", "slow\n")
+    process = user.start(str(tool), "profile", str(copy), env={"PYTHONPATH": str(work / "path")})
+    eventually(lambda: imported.exists() and imported.read_text())
+    running = Path("/proc") / imported.read_text()
+    assert running.exists()
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+    assert not running.exists()
+
+
 def test_profiles_through_updates_and_squashing(user, tool, make, work, stats, sessions, inspect):
     prefix = make(work / "env", "six==1.16.0\nrequests\n")
     base = (prefix / "env.sqfs.profile").read_text()

@@ -75,6 +75,17 @@ TEST(Pylock, NamesSources) {
               "[packages.directory]\npath = \"/home/me/p\"\n");
 }
 
+TEST(Pylock, HasNoVersionOfSourceTrees) {
+    const auto has_version = [](const Origin& origin) {
+        const auto text =
+            entry_of({.name = "p", .version = "1.0", .kind = Kind::needs_build, .source = origin});
+        return text.find("version = ") != text.npos;
+    };
+    EXPECT_TRUE(has_version({.url = "https://h/p-1.0.tar.gz", .sha256 = checksum}));
+    EXPECT_FALSE(has_version({.url = "https://h/p.git", .vcs = "git", .commit = "abc"}));
+    EXPECT_FALSE(has_version({.url = "file:///home/me/p", .directory = true}));
+}
+
 std::string url_for(const std::string& address) {
     const auto text = entry_of({.name = "p", .version = "1.0", .url = address, .sha256 = checksum});
     const auto begin = text.find("url = \"");
