@@ -53,7 +53,8 @@ Result<int> run_info(const CacheArguments& arguments) {
         const json about = {{"directory", directory.string()},
                             {"packages", as_json(info.packages)},
                             {"images", as_json(images)},
-                            {"repodata", as_json(info.repodata)}};
+                            {"repodata", as_json(info.repodata)},
+                            {"uv", as_json(info.uv)}};
         fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
     }
@@ -61,6 +62,7 @@ Result<int> run_info(const CacheArguments& arguments) {
     print("Packages", info.packages);
     print("Images", images);
     print("Package lists", info.repodata);
+    print("uv", info.uv);
     return 0;
 }
 
@@ -71,7 +73,7 @@ Result<int> run_clean(const CacheArguments& arguments) {
     auto removed = TRY(conda::clean_cache(directory, unused));
     const auto images = TRY(packages::remove_images(conda::images_in(directory), unused));
     fmt::print("Removed {} from {}\n",
-               human_bytes(removed.packages.bytes + removed.repodata.bytes + images.bytes),
+               human_bytes(removed.packages.bytes + removed.repodata.bytes + removed.uv.bytes + images.bytes),
                directory.string());
     if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
         fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));

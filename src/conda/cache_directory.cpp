@@ -46,6 +46,10 @@ fs::path images_in(const fs::path& cache) {
     return cache / "images" / std::to_string(geteuid());
 }
 
+fs::path uv_in(const fs::path& cache) {
+    return cache / "uv" / std::to_string(geteuid());
+}
+
 Status make_shared(const fs::path& directory) {
     return usable(directory, make_shared_directory(directory));
 }
@@ -56,6 +60,10 @@ Status make_repodata(const fs::path& cache) {
 
 Status make_images(const fs::path& cache) {
     return make_own(images_in(cache));
+}
+
+Status make_uv(const fs::path& cache) {
+    return make_own(uv_in(cache));
 }
 
 OpenFile open_own(const fs::path& file) {

@@ -68,12 +68,16 @@ public:
 
 private:
     Status prepare();
-    Status begin(const spec::Requirements& requirements);
+    /// Which uv may be used.
+    enum class Uv { of_user, or_pinned };
+    Status begin(const spec::Requirements& requirements, Uv which);
     void announce(const spec::Requirements& requirements) const;
     Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
                const pip::Detail& detail) const;
     [[nodiscard]] std::string obstacle_to_linking(const spec::Requirements& requirements);
     [[nodiscard]] std::string obstacle_to_building(const pip::Resolution& resolution) const;
+    Result<pip::Resolution> resolve_by_choice(const RequirementsToInstall& requirements, Stage& stage,
+                                              From from);
     Result<pip::Resolution> resolve_by_uv(const RequirementsToInstall& requirements,
                                           const pip::InstallRequest& request,
                                           const std::vector<pip::Planned>& planned) const;
@@ -83,7 +87,10 @@ private:
     void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
-    Status choose(const spec::Requirements& requirements);
+    Status choose(const spec::Requirements& requirements, Uv which);
+    Result<pip::Choice> choice_of(const std::optional<std::filesystem::path>& uv,
+                                  const spec::Requirements& requirements) const;
+    std::optional<pip::Choice> choice_of_pinned_uv(const spec::Requirements& requirements) const;
     Status exclude_newer();
     void limit_age(Environment& environment) const;
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
@@ -103,6 +110,7 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
+    bool is_pinned_uv_ = false; ///< the choice
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;
     std::vector<std::string> options_; ///< of the requirements files, without logins

@@ -2,6 +2,7 @@
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/text.h"
 #include "core/url.h"
 #include "environments/installers.h"
@@ -11,6 +12,7 @@
 #include "pip/tags.h"
 #include "spec/requirement_options.h"
 #include "util/digest.h"
+#include "util/log.h"
 #include "util/redact.h"
 #include "util/user_text.h"
 
@@ -134,7 +136,19 @@ std::string Installers::obstacle_to_linking(const spec::Requirements& requiremen
 }
 
 Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from) {
-    TRY(begin(requirements.read));
+    TRY(begin(requirements.read, Uv::or_pinned));
+    auto resolution = resolve_by_choice(requirements, stage, from);
+    if (!is_pinned_uv_ || interrupted() || (resolution && resolution->obstacle.empty())) return resolution;
+    // Nobody asked for uv. pip knows more logins and accepts more pre-releases; otherwise it says what is
+    // wrong.
+    log::detail("pip resolves the requirements again, because " +
+                (resolution ? resolution->obstacle : to_string(resolution.error())));
+    TRY(begin(requirements.read, Uv::of_user));
+    return resolve_by_choice(requirements, stage, from);
+}
+
+Result<Resolution> Installers::resolve_by_choice(const RequirementsToInstall& requirements, Stage& stage,
+                                                 From from) {
     if (auto obstacle = obstacle_to_linking(requirements.read); !obstacle.empty())
         return Resolution{.obstacle = std::move(obstacle)};
     auto request = TRY(request_for(requirements));
