@@ -4,6 +4,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "environments/activation.h"
 #include "environments/byte_code.h"
 #include "environments/conda_contents.h"
@@ -34,6 +35,12 @@ std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     for (const auto& package : packages)
         seconds = std::max(seconds, package.record.timestamp / 1000);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
+}
+
+/// "3.11" of "3.11.4".
+std::string minor_version(const std::string& version) {
+    const auto parts = split(version, '.');
+    return std::string(parts[0]) + (parts.size() > 1 ? "." + std::string(parts[1]) : "");
 }
 
 class CondaBuilder : public EnvironmentBuilder {
@@ -153,11 +160,12 @@ private:
     /// Below what link scripts and earlier requirements have changed.
     Result<std::string> link_wheels(PipWheels& wheels) {
         const auto& name = linked_.python_name;
-        if (!name.starts_with("python") || linked_.site_packages != "lib/" + name + "/site-packages")
+        if (!wheels.cache_tag().starts_with("cpython-")) return "the interpreter is not CPython";
+        if (linked_.site_packages != "lib/" + name + "/site-packages")
             return "this Python has its packages in " + linked_.site_packages;
         WheelLinker linker(*writer_,
                            {.interpreter = context_.python().string(),
-                            .python = linked_.python_version,
+                            .python = minor_version(linked_.python_version),
                             .library_name = name,
                             .cache_tag = wheels.cache_tag(),
                             .layout = wheel::prefix_layout},
@@ -166,10 +174,11 @@ private:
         if (!taken) return "the kernel's overlayfs cannot be used";
         if (auto obstacle = TRY(wheels.obstacle_to_linking(linker, *taken)); !obstacle.empty())
             return obstacle;
-        TRY(images_.remount(context_, [&]() -> Status {
+        const auto add_wheels = [&]() -> Status {
             TRY(wheels.link(linker));
             return writer_->checkpoint();
-        }));
+        };
+        TRY(images_.remount(context_, add_wheels));
         modules_of_wheels_.insert(linker.without_byte_code().begin(), linker.without_byte_code().end());
         return std::string();
     }

@@ -30,6 +30,8 @@ struct RequirementsToInstall {
     std::filesystem::path input = {};       ///< the user's file, if `file` was made from that
     std::filesystem::path constraints = {}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
+    /// The packages (by normalised names) that the user asked for, if the file lists others, too.
+    std::optional<std::vector<std::string>> requested = {};
 };
 
 class Installers {

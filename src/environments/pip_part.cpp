@@ -89,7 +89,9 @@ Status PipPart::install_converted(const spec::Requirements& read, const std::str
         !only_python_is_requested(contents))
         return fail_input("this lock may replace packages from conda", {}, context_.inputs.spec.string(),
                           "Permit that with --no-constraints, or create a new installation.");
-    TRY(install_lines_of_lock(converted.lines, false, python_name));
+    const auto files =
+        TRY(write_lines_of_lock(converted.lines, false, context_.inputs.spec, context_.staging));
+    TRY(install_files_of_lock(files, python_name));
     if (contents.packages.empty()) return {};
     checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
     return note(read, context_.inputs.spec.parent_path(), python_name);
@@ -105,7 +107,11 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         // A lock lists all packages, dependencies included, except older locks without `of_pip`.
-        TRY(install_lines_of_lock(locked.pip, !locked.of_pip, python_name));
+        auto files =
+            TRY(write_lines_of_lock(locked.pip, !locked.of_pip, context_.inputs.spec, context_.staging));
+        for (auto& one : files)
+            one.requested = locked.pip_requested;
+        TRY(install_files_of_lock(files, python_name));
     }
     contents = TRY(read_contents(context_.root(), python_name));
     TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
@@ -114,11 +120,10 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     return {};
 }
 
-Status PipPart::install_lines_of_lock(const std::vector<Located>& lines, bool dependencies,
+Status PipPart::install_files_of_lock(const std::vector<RequirementsToInstall>& files,
                                       const std::string& python_name) {
     Stage stage(pip_stage);
-    const auto files = TRY(write_lines_of_lock(lines, dependencies, context_.inputs.spec, context_.staging));
-    if (dependencies) {
+    if (!files.empty() && files.front().dependencies) {
         for (const auto& one : files)
             TRY(install_all({one}, python_name, stage));
     } else {
@@ -149,8 +154,6 @@ Result<std::string> PipPart::link(const std::vector<RequirementsToInstall>& file
     if (wheels.packages().empty()) return std::string();
     const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
     if (auto obstacle = wheels.obstacle_in(site_packages, nullptr); !obstacle.empty()) return obstacle;
-    const auto& locked = context_.inputs.locked;
-    if (locked && locked->pip_requested) wheels.forget_requests(*locked->pip_requested);
     TRY(wheels.start());
     if (auto obstacle = TRY(wheels.fetch(stage)); !obstacle.empty()) return obstacle;
     return link_(wheels);

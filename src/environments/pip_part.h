@@ -63,8 +63,7 @@ private:
     Result<std::string> link(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
                              Stage& stage);
     Status install_converted(const spec::Requirements& read, const std::string& python_name);
-    /// Installs lines of a lock. Without `dependencies`, they list all packages.
-    Status install_lines_of_lock(const std::vector<Located>& lines, bool dependencies,
+    Status install_files_of_lock(const std::vector<RequirementsToInstall>& files,
                                  const std::string& python_name);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;

@@ -55,12 +55,6 @@ std::string PipWheels::obstacle_in(const fs::path& site_packages, const WheelLin
     return {};
 }
 
-void PipWheels::forget_requests(const std::vector<std::string>& names) {
-    for (auto& package : packages_)
-        package.requested =
-            package.requested && std::ranges::find(names, pip::normalised_name(package.name)) != names.end();
-}
-
 Status PipWheels::start() {
     byte_code_ = TRY(ByteCodeWorkers::start(
         {.inside = [this](std::vector<std::string> argv) { return context_.inside(std::move(argv)); },

@@ -35,8 +35,6 @@ public:
     /// A package that `site_packages` has and that would have to be replaced, except those in `linker`.
     [[nodiscard]] std::string obstacle_in(const std::filesystem::path& site_packages,
                                           const WheelLinker* linker) const;
-    /// Keeps the mark of a package that the user asked for only where `names` (normalised) has it.
-    void forget_requests(const std::vector<std::string>& names);
 
     /// Starts the Python at the prefix, which compiles byte-code until stop(), or until fetch() is done.
     Status start();

@@ -151,6 +151,10 @@ Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_in(resolution, requirements.read);
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_to_building(resolution);
     if (!resolution.obstacle.empty()) return resolution;
+    if (const auto& names = requirements.requested)
+        for (auto& one : resolution.packages)
+            one.requested =
+                one.requested && std::ranges::find(*names, pip::normalised_name(one.name)) != names->end();
     announce(requirements.read);
     context_.record["installer"] = name();
     git_logins_ = git_logins(requirements.read);
