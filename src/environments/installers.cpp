@@ -297,8 +297,9 @@ Status Installers::begin(const spec::Requirements& requirements) {
     return choose(requirements);
 }
 
-void Installers::announce(const spec::Requirements& requirements) const {
-    note_editable(requirements);
+void Installers::announce(const RequirementsToInstall& requirements) {
+    if (!announced_.insert(requirements.file).second) return;
+    note_editable(requirements.read);
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
 }
@@ -323,7 +324,7 @@ Status Installers::run(const RequirementsToInstall& requirements, const pip::Ins
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
     TRY(begin(requirements.read));
-    announce(requirements.read);
+    announce(requirements);
     const auto request = TRY(request_for(requirements));
     std::vector<pip::NamedVersion> told;
     TRY(run(requirements, request, [&](std::string_view line) {

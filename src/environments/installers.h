@@ -71,7 +71,7 @@ public:
 private:
     Status prepare();
     Status begin(const spec::Requirements& requirements);
-    void announce(const spec::Requirements& requirements) const;
+    void announce(const RequirementsToInstall& requirements);
     Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
                const pip::Detail& detail) const;
     [[nodiscard]] std::string obstacle_to_linking(const spec::Requirements& requirements);
@@ -105,6 +105,7 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
+    std::set<std::filesystem::path> announced_; ///< files whose warnings were shown
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;
     std::vector<std::string> options_; ///< of the requirements files, without logins

@@ -155,7 +155,7 @@ Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements
         for (auto& one : resolution.packages)
             one.requested =
                 one.requested && std::ranges::find(*names, pip::normalised_name(one.name)) != names->end();
-    announce(requirements.read);
+    announce(requirements);
     context_.record["installer"] = name();
     git_logins_ = git_logins(requirements.read);
     index_logins_ = index_logins(requirements.read);

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from conftest import SOURCE
@@ -83,10 +82,9 @@ def test_the_tree_is_what_pip_installs(build, uv, installer):
     unexpected = {path for path in different if not path.endswith((".dist-info/INSTALLER", ".pyc")) and not path.startswith("bin/")}
     assert not unexpected, sorted(unexpected)
     for place in places:
-        run = lambda *argv: build.user.run(place / "bin" / argv[0], *argv[1:]).stdout  # noqa: E731
-        assert run("pip", "check") == "No broken requirements found.\n"
-        assert run("ruff", "--version") == "ruff 0.8.4\n" and run("http", "--version") == "3.2.4\n"
-        assert f"{place}/include/python3.11/pybind11" in " ".join(linked) or (place and "include/python3.11/pybind11" not in " ".join(by_pip))
+        for command, said in (("pip check", "No broken requirements found."), ("ruff --version", "ruff 0.8.4"), ("http --version", "3.2.4")):
+            name, word = command.split()
+            assert build.user.run(place / "bin" / name, word).stdout == f"{said}\n"
     lists = [build.user.run(place / "bin/pip", "freeze", "--all").stdout for place in places]
     assert lists[0] == lists[1]
     locks = [json.loads((place / "share/containerize.lock").read_text()) for place in places]
@@ -113,8 +111,6 @@ def test_a_second_environment_packs_nothing_again(build):
     assert len(images_in(build.work / "cache")) == len(images) + 2  # zope.event and its byte-code
     assert why_in_a_tree(build) == []
     assert python(build, "import six, rich, zope.event; print(six.__version__)") == "1.16.0"
-    # The byte-code is linked, too, and Python uses it.
-    assert "Compiling byte-code" not in (build.prefix / "share/build.log").read_text().partition("Installing pip packages")[2].partition("zope")[2]
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
