@@ -337,8 +337,9 @@ Status Installers::begin(const spec::Requirements& requirements, Uv which) {
     return choose(requirements, which);
 }
 
-void Installers::announce(const spec::Requirements& requirements) const {
-    note_editable(requirements);
+void Installers::announce(const RequirementsToInstall& requirements) {
+    if (!announced_.insert(requirements.file).second) return;
+    note_editable(requirements.read);
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
 }
@@ -363,7 +364,7 @@ Status Installers::run(const RequirementsToInstall& requirements, const pip::Ins
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
     TRY(begin(requirements.read, Uv::of_user));
-    announce(requirements.read);
+    announce(requirements);
     const auto request = TRY(request_for(requirements));
     std::vector<pip::NamedVersion> told;
     TRY(run(requirements, request, [&](std::string_view line) {

@@ -30,6 +30,8 @@ struct RequirementsToInstall {
     std::filesystem::path input = {};       ///< the user's file, if `file` was made from that
     std::filesystem::path constraints = {}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
+    /// The packages (by normalised names) that the user asked for, if the file lists others, too.
+    std::optional<std::vector<std::string>> requested = {};
 };
 
 class Installers {
@@ -71,7 +73,7 @@ private:
     /// Which uv may be used.
     enum class Uv { of_user, or_pinned };
     Status begin(const spec::Requirements& requirements, Uv which);
-    void announce(const spec::Requirements& requirements) const;
+    void announce(const RequirementsToInstall& requirements);
     Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
                const pip::Detail& detail) const;
     [[nodiscard]] std::string obstacle_to_linking(const spec::Requirements& requirements);
@@ -111,6 +113,7 @@ private:
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
     bool is_pinned_uv_ = false; ///< the choice
+    std::set<std::filesystem::path> announced_; ///< files whose warnings were shown
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;
     std::vector<std::string> options_; ///< of the requirements files, without logins

@@ -66,8 +66,8 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         constraints = context_.staging / "constraints.txt";
         TRY(write_file(constraints, fixed));
     }
-    TRY(installers_.install({.file = file, .read = read, .directory = directory, .constraints = constraints},
-                            stage));
+    TRY(install_all({{.file = file, .read = read, .directory = directory, .constraints = constraints}},
+                    python_name, stage));
     stage.finish("with " + installers_.name());
     // The constraints fix only versions: a package of the same version may come from elsewhere.
     if (!locked_.empty()) {
@@ -89,7 +89,9 @@ Status PipPart::install_converted(const spec::Requirements& read, const std::str
         !only_python_is_requested(contents))
         return fail_input("this lock may replace packages from conda", {}, context_.inputs.spec.string(),
                           "Permit that with --no-constraints, or create a new installation.");
-    TRY(install_lines_of_lock(converted.lines, false));
+    const auto files =
+        TRY(write_lines_of_lock(converted.lines, false, context_.inputs.spec, context_.staging));
+    TRY(install_files_of_lock(files, python_name));
     if (contents.packages.empty()) return {};
     checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
     return note(read, context_.inputs.spec.parent_path(), python_name);
@@ -105,7 +107,11 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         // A lock lists all packages, dependencies included, except older locks without `of_pip`.
-        TRY(install_lines_of_lock(locked.pip, !locked.of_pip));
+        auto files =
+            TRY(write_lines_of_lock(locked.pip, !locked.of_pip, context_.inputs.spec, context_.staging));
+        for (auto& one : files)
+            one.requested = locked.pip_requested;
+        TRY(install_files_of_lock(files, python_name));
     }
     contents = TRY(read_contents(context_.root(), python_name));
     TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
@@ -114,13 +120,43 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     return {};
 }
 
-Status PipPart::install_lines_of_lock(const std::vector<Located>& lines, bool dependencies) {
+Status PipPart::install_files_of_lock(const std::vector<RequirementsToInstall>& files,
+                                      const std::string& python_name) {
     Stage stage(pip_stage);
-    for (const auto& one :
-         TRY(write_lines_of_lock(lines, dependencies, context_.inputs.spec, context_.staging)))
-        TRY(installers_.install(one, stage));
+    if (!files.empty() && files.front().dependencies) {
+        for (const auto& one : files)
+            TRY(install_all({one}, python_name, stage));
+    } else {
+        TRY(install_all(files, python_name, stage));
+    }
     stage.finish("with " + installers_.name());
     return {};
+}
+
+Status PipPart::install_all(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
+                            Stage& stage) {
+    if (link_) {
+        const auto obstacle = TRY(link(files, python_name, stage));
+        if (obstacle.empty()) return {};
+        log::detail("pip packages are installed into a tree, because " + obstacle);
+    }
+    for (const auto& one : files)
+        TRY(installers_.install(one, stage));
+    return {};
+}
+
+/// Returns an obstacle, or nothing if the packages are linked.
+Result<std::string> PipPart::link(const std::vector<RequirementsToInstall>& files,
+                                  const std::string& python_name, Stage& stage) {
+    if (context_.options.installer == pip::Installer::pip_tree) return "--installer pip-tree asks for it";
+    PipWheels wheels(context_, installers_);
+    if (auto obstacle = TRY(wheels.resolve(files, stage)); !obstacle.empty()) return obstacle;
+    if (wheels.packages().empty()) return std::string();
+    const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
+    if (auto obstacle = wheels.obstacle_in(site_packages, nullptr); !obstacle.empty()) return obstacle;
+    TRY(wheels.start());
+    if (auto obstacle = TRY(wheels.fetch(stage)); !obstacle.empty()) return obstacle;
+    return link_(wheels);
 }
 
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.

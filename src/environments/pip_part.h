@@ -6,17 +6,26 @@
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
 #include "environments/pip_lock.h"
+#include "environments/pip_wheels.h"
 #include "spec/conda_environment.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace containerize::environments {
 
 class PipPart {
 public:
-    explicit PipPart(BuildContext& context) : context_(context), installers_(context) {}
+    /// Links wheels that were fetched into the image below the prefix. Returns why that is not possible, to
+    /// follow "because"; empty if it is done.
+    using Link = std::function<Result<std::string>(PipWheels& wheels)>;
+
+    /// Without `link`, pip or uv itself installs all packages.
+    explicit PipPart(BuildContext& context, Link link = {})
+        : context_(context), installers_(context), link_(std::move(link)) {}
 
     /// Installs uv if the options ask for it and nothing else has installed it. Does nothing without Python.
     Status add_uv(const std::string& python_name);
@@ -48,9 +57,14 @@ public:
 
 private:
     Status check_python(const std::string& python_name) const;
+    /// Links the packages, or lets pip or uv install them.
+    Status install_all(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
+                       Stage& stage);
+    Result<std::string> link(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
+                             Stage& stage);
     Status install_converted(const spec::Requirements& read, const std::string& python_name);
-    /// Installs lines of a lock. Without `dependencies`, they list all packages.
-    Status install_lines_of_lock(const std::vector<Located>& lines, bool dependencies);
+    Status install_files_of_lock(const std::vector<RequirementsToInstall>& files,
+                                 const std::string& python_name);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;
     Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,
@@ -58,6 +72,7 @@ private:
 
     BuildContext& context_;
     Installers installers_;
+    Link link_;
     Checksums checksums_;
     std::vector<std::string> options_;
     bool warned_of_old_pip_ = false;

@@ -165,7 +165,11 @@ Result<Resolution> Installers::resolve_by_choice(const RequirementsToInstall& re
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_in(resolution, requirements.read);
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_to_building(resolution);
     if (!resolution.obstacle.empty()) return resolution;
-    announce(requirements.read);
+    if (const auto& names = requirements.requested)
+        for (auto& one : resolution.packages)
+            one.requested =
+                one.requested && std::ranges::find(*names, pip::normalised_name(one.name)) != names->end();
+    announce(requirements);
     context_.record["installer"] = name();
     git_logins_ = git_logins(requirements.read);
     index_logins_ = index_logins(requirements.read);
