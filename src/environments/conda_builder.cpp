@@ -46,7 +46,8 @@ std::string minor_version(const std::string& version) {
 class CondaBuilder : public EnvironmentBuilder {
 public:
     explicit CondaBuilder(BuildContext& context)
-        : context_(context), pip_(context, [this](PipWheels& wheels) { return link_wheels(wheels); }) {}
+        : context_(context),
+          pip_(context, [this](PipWheels& wheels, Stage& stage) { return link_wheels(wheels, stage); }) {}
 
     /// Packages are linked into an image, so the prefix is needed only for what the script writes there.
     Status create() override {
@@ -158,20 +159,21 @@ private:
     }
 
     /// Below what link scripts and earlier requirements have changed.
-    Result<std::string> link_wheels(PipWheels& wheels) {
-        const auto& name = linked_.python_name;
-        if (!wheels.cache_tag().starts_with("cpython-")) return "the interpreter is not CPython";
-        if (linked_.site_packages != "lib/" + name + "/site-packages")
+    Result<std::string> link_wheels(PipWheels& wheels, Stage& stage) {
+        const auto taken = TRY(images_.taken(context_.options.umask_bits));
+        if (!taken) return "the kernel's overlayfs cannot be used";
+        if (linked_.site_packages != "lib/" + linked_.python_name + "/site-packages")
             return "this Python has its packages in " + linked_.site_packages;
+        TRY(wheels.start());
+        if (!wheels.cache_tag().starts_with("cpython-")) return "the interpreter is not CPython";
+        if (auto obstacle = TRY(wheels.fetch(stage)); !obstacle.empty()) return obstacle;
         WheelLinker linker(*writer_,
                            {.interpreter = context_.python().string(),
                             .python = minor_version(linked_.python_version),
-                            .library_name = name,
+                            .library_name = linked_.python_name,
                             .cache_tag = wheels.cache_tag(),
                             .layout = wheel::prefix_layout},
                            context_.options.umask_bits);
-        const auto taken = TRY(images_.taken(context_.options.umask_bits));
-        if (!taken) return "the kernel's overlayfs cannot be used";
         if (auto obstacle = TRY(wheels.obstacle_to_linking(linker, *taken)); !obstacle.empty())
             return obstacle;
         const auto add_wheels = [&]() -> Status {

@@ -154,9 +154,7 @@ Result<std::string> PipPart::link(const std::vector<RequirementsToInstall>& file
     if (wheels.packages().empty()) return std::string();
     const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
     if (auto obstacle = wheels.obstacle_in(site_packages, nullptr); !obstacle.empty()) return obstacle;
-    TRY(wheels.start());
-    if (auto obstacle = TRY(wheels.fetch(stage)); !obstacle.empty()) return obstacle;
-    return link_(wheels);
+    return link_(wheels, stage);
 }
 
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.

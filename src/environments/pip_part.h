@@ -19,9 +19,9 @@ namespace containerize::environments {
 
 class PipPart {
 public:
-    /// Links wheels that were fetched into the image below the prefix. Returns why that is not possible, to
-    /// follow "because"; empty if it is done.
-    using Link = std::function<Result<std::string>(PipWheels& wheels)>;
+    /// Fetches wheels that were resolved, and links them into the image below the prefix. Returns why that is
+    /// not possible, to follow "because"; empty if it is done.
+    using Link = std::function<Result<std::string>(PipWheels& wheels, Stage& stage)>;
 
     /// Without `link`, pip or uv itself installs all packages.
     explicit PipPart(BuildContext& context, Link link = {})

@@ -47,10 +47,10 @@ public:
     /// Finds the packages' images. Downloads, builds and packs those wheels that the cache lacks.
     Result<std::string> fetch(Stage& stage);
 
-    /// Links all wheels. They replace packages of the same names in the linker.
-    Status link(WheelLinker& linker);
     /// Why not all wheels can be added to what an image has and `taken`, as WheelLinker::obstacle_to().
     Result<std::string> obstacle_to_linking(const WheelLinker& linker, const std::set<std::string>& taken);
+    /// Links all wheels. They replace packages of the same names in the linker.
+    Status link(WheelLinker& linker);
 
 private:
     Result<std::vector<OpenFile>> fetch_wheels(const std::vector<std::size_t>& numbers, Stage& stage);

@@ -54,10 +54,6 @@ def why_in_a_tree(build, prefix=None):
     return [line.partition(words)[2] for line in log.splitlines() if words in line]
 
 
-def tree_of(build, prefix):
-    return json.loads(build.user.run(prefix / "bin/python", "-c", LIST).stdout)
-
-
 def content(build, path):
     return build.run("_debug_exec", "cat", f"{build.prefix}/{path}").stdout
 
@@ -69,37 +65,35 @@ def pip_checks(build):
 @pytest.mark.parametrize("installer", ["pip", "uv"])
 def test_the_tree_is_what_pip_installs(build, uv, installer):
     spec = build.spec(["python", "pip", "requests", "linked"], more=section(*(one for one in ODD if not one.startswith("Pygments"))))
-    # Of the same length, because binary files keep theirs.
-    places = build.work / "linked", build.work / "by-pip"
-    for place, how in zip(places, (installer, "pip-tree")):
-        build(spec, "--installer", how, prefix=place, env=uv if installer == "uv" else None)
-    assert why_in_a_tree(build, places[0]) == [] and why_in_a_tree(build, places[1]) == ["--installer pip-tree asks for it"]
-    linked, by_pip = (tree_of(build, place) for place in places)
+    trees, lists, locks = [], [], []
+    for how, why in ((installer, []), ("pip-tree", ["--installer pip-tree asks for it"])):
+        build(spec, "--installer", how, "--force", env=uv if how == "uv" else None)
+        assert why_in_a_tree(build) == why
+        for command, said in (("pip check", "No broken requirements found."), ("ruff --version", "ruff 0.8.4"), ("http --version", "3.2.4")):
+            assert build.run(*command.split()).stdout == f"{said}\n"
+        trees.append(json.loads(python(build, LIST)))
+        lists.append(build.run("pip", "freeze", "--all").stdout)
+        locks.append(json.loads((build.prefix / "share/containerize.lock").read_text()))
+    linked, by_pip = trees
     assert linked.keys() == by_pip.keys()
     different = {path for path in by_pip if linked[path] != by_pip[path]}
     assert all(linked[path][0] == by_pip[path][0] for path in different)
     # What is documented: who installed it, the text of entry points' scripts, and the path in byte-code.
     unexpected = {path for path in different if not path.endswith((".dist-info/INSTALLER", ".pyc")) and not path.startswith("bin/")}
     assert not unexpected, sorted(unexpected)
-    for place in places:
-        for command, said in (("pip check", "No broken requirements found."), ("ruff --version", "ruff 0.8.4"), ("http --version", "3.2.4")):
-            name, word = command.split()
-            assert build.user.run(place / "bin" / name, word).stdout == f"{said}\n"
-    lists = [build.user.run(place / "bin/pip", "freeze", "--all").stdout for place in places]
     assert lists[0] == lists[1]
-    locks = [json.loads((place / "share/containerize.lock").read_text()) for place in places]
-    if installer == "pip":
+    if installer == "pip":  # uv's has the checksums of all files of a version
         assert locks[0] == locks[1]
 
 
 def test_headers_and_scripts_are_where_this_python_has_them(build):
     wheel = python_wheels.wheel(build.work / "wheels", "placed", {
         "placed.py": "", "placed-1.0.data/headers/placed.h": "int x;\n", "placed-1.0.data/data/share/placed": "data\n",
-        "placed-1.0.data/scripts/placed": "#!python\nimport sys\nprint(sys.executable)\n"})
+        "placed-1.0.data/scripts/placed": "#!python\nprint(1)\n"})
     build(build.spec(["python", "pip"], more=section(wheel)))
     assert why_in_a_tree(build) == []
     assert content(build, "include/python3.11/placed/placed.h") == "int x;\n" and content(build, "share/placed") == "data\n"
-    assert build.run("placed").stdout == f"{build.prefix}/bin/python\n"
+    assert content(build, "bin/placed") == f"#!{build.prefix}/bin/python\nprint(1)\n"
 
 
 def test_a_second_environment_packs_nothing_again(build):
@@ -127,14 +121,17 @@ def test_the_lock_gives_the_same_image(build, user, uv, installer):
     assert json.loads((build.prefix / "share/containerize.lock").read_text()) == lock
 
 
-def test_several_files_of_requirements(build, user):
-    """The second may need what the first one brings, and change it."""
-    python_wheels.wheel(build.work / "wheels", "first", {"first.py": "x = 1\n"})
-    more = user.write(build.work / "more.txt", f"--find-links {build.work}/wheels\nfirst\nrich\n")
-    other = user.write(build.work / "other.txt", "six==1.15.0\n")
-    build(build.spec(["python", "pip"], more=section("six==1.16.0", "pygments")), "-r", str(more), "-r", str(other))
-    assert why_in_a_tree(build) == ["six must be replaced"]
-    assert python(build, "import first, rich, pygments, six; print(six.__version__)") == "1.15.0"
+def test_requirements_beside_a_lock(build, user):
+    """They are linked, too, after the packages of the lock, which they need."""
+    build(build.spec(["python", "pip"], more=section("six==1.16.0", "rich")))
+    lock = user.write(build.work / "again.lock", (build.prefix / "share/containerize.lock").read_text())
+    python_wheels.wheel(build.work / "wheels", "beside_lock", {"beside_lock.py": "import six\n"})
+    more = user.write(build.work / "more.txt", f"--find-links {build.work}/wheels\nbeside-lock\nsix\n")
+    build(lock, "-r", str(more), "--force")
+    assert why_in_a_tree(build) == []
+    assert python(build, "import beside_lock, rich; print(beside_lock.six.__version__)") == "1.16.0"
+    assert {f"{name}.dist-info/REQUESTED" for name in ("six-1.16.0", "beside_lock-1.0")} < set(
+        build.run("_debug_exec", "sh", "-c", f"cd {build.prefix}/{SITE_PACKAGES}; echo */REQUESTED").stdout.split())
     pip_checks(build)
 
 
