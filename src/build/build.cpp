@@ -12,6 +12,7 @@
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
 #include "pip/pylock.h"
+#include "pip/sources.h"
 #include "spec/locked_lines.h"
 #include "util/log.h"
 
@@ -132,8 +133,10 @@ Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const input
         return fail_input("pip's packages cannot be chosen without the environment's Python",
                           "it comes from conda", inputs.spec.string(),
                           "Choose a Python of this machine with --python.");
-    return pip::pylock_text(plan.of_pip,
-                            {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
+    pip::Pylock lock;
+    for (const auto& package : plan.of_pip)
+        lock.packages.push_back(pip::locked_package(package));
+    return pip::pylock_text(lock, {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.

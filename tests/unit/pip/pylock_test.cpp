@@ -1,5 +1,6 @@
 #include "../good.h"
 #include "pip/pylock.h"
+#include "pip/sources.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ using Kind = ResolvedPackage::Kind;
 const std::string checksum(64, 'a');
 
 std::string entry_of(const ResolvedPackage& package) {
-    const auto text = test::good(pylock_text({package}, {.python = "3.11.2", .machine = "x86_64"}));
+    const auto text = test::good(pylock_text({.packages = {locked_package(package)}}, {.python = "3.11.2", .machine = "x86_64"}));
     const auto begin = text.find("[[packages]]\n");
     return begin == text.npos ? text : text.substr(begin);
 }
@@ -87,7 +88,8 @@ TEST(Pylock, HasTheAddressesAsTheyAreWithoutLogins) {
     EXPECT_EQ(url_for("https://me:secret@h/p-1.0-py3-none-any.whl#sha256=x"),
               "https://h/p-1.0-py3-none-any.whl");
     const auto of = [](const std::string& url) {
-        return pylock_text({{.name = "p", .version = "1.0", .url = url, .sha256 = checksum}},
+        return pylock_text({.packages = {locked_package(
+                                {.name = "p", .version = "1.0", .url = url, .sha256 = checksum})}},
                            {.python = "3.11.2", .machine = "x86_64"});
     };
     EXPECT_EQ(test::error_of(of("https://h/p-1.0-py3-none-any.whl?sig=abcdef")).fault, Fault::input);
