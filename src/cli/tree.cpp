@@ -32,6 +32,7 @@ constexpr auto commands = std::to_array<Entry>({
     {using_them, add_kernel},     {using_them, add_profile},
     {in_jobs, add_launch},        {in_jobs, add_job},
     {in_jobs, add_stage},         {examining, add_inspect},
+    {examining, add_export},
     {examining, add_stats},       {examining, add_check},
     {examining, add_doctor},      {files, add_config},
     {files, add_cache},           {files, add_base},
