@@ -167,8 +167,8 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
 Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const WantedFormat& wanted) {
     const auto inputs = TRY(inputs_for_plan(options));
     const auto possible = inputs.requirements ? formats_of_pip_lock() : formats_of_conda_lock();
-    const auto format =
-        TRY(choose_format(wanted, possible, spec::describe(inputs.kind), inputs.spec.string()));
+    const auto kind = TRY(spec::recognise_supported(inputs.spec));
+    const auto format = TRY(choose_format(wanted, possible, spec::describe(kind), inputs.spec.string()));
     if (inputs.requirements) return spec::WrittenList{.text = TRY(lock_of_pip(options, inputs))};
     if (inputs.locked)
         return fail_input("this file already lists exact packages", {}, inputs.spec.string(),

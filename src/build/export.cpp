@@ -27,14 +27,14 @@ using spec::WrittenList;
 void note_directories(const std::vector<LockedPackage>& packages, WrittenList& list) {
     for (const auto& one : packages)
         if (one.source.kind == PipSource::Kind::directory)
-            list.notes.push_back(one.name + " " + one.version + " comes from a directory, whose content is not part of the list: " +
+            list.notes.push_back(one.name + " " + one.version +
+                                 " comes from a directory, whose content is not part of the list: " +
                                  file_url_path(one.source.url));
 }
 
 bool has_checksum(const LockedPackage& package) {
     const auto& source = package.source;
-    const bool is_file =
-        source.kind == PipSource::Kind::index || source.kind == PipSource::Kind::archive;
+    const bool is_file = source.kind == PipSource::Kind::index || source.kind == PipSource::Kind::archive;
     return is_file && !source.sha256.empty();
 }
 
@@ -44,7 +44,8 @@ WrittenList requirements_of(const pip::Pylock& lock) {
         list.text += option + "\n";
     const auto without = std::ranges::find_if_not(lock.packages, has_checksum);
     if (without != lock.packages.end())
-        list.notes.push_back("no checksums of packages from an index are written: pip accepts them only if all packages have one, and " +
+        list.notes.push_back("no checksums of packages from an index are written: pip accepts them only if "
+                             "all packages have one, and " +
                              without->name + " has none");
     for (auto package : lock.packages) {
         if (without != lock.packages.end() && package.source.kind == PipSource::Kind::index)
@@ -57,10 +58,9 @@ WrittenList requirements_of(const pip::Pylock& lock) {
 Result<WrittenList> export_pip(const fs::path& record, const WantedFormat& wanted) {
     auto text = TRY(read_input_file(record));
     const auto lock = TRY(pip::parse_pylock(text, record.string()));
-    const auto format = TRY(choose_format(wanted, formats_of_pip_export(),
-                                          "an installation of pip packages", record.string()));
-    auto list =
-        format == SpecKind::pylock ? WrittenList{.text = std::move(text)} : requirements_of(lock);
+    const auto format = TRY(
+        choose_format(wanted, formats_of_pip_export(), "an installation of pip packages", record.string()));
+    auto list = format == SpecKind::pylock ? WrittenList{.text = std::move(text)} : requirements_of(lock);
     for (const auto& one : lock.left_out)
         list.notes.push_back("left out is " + one);
     note_directories(lock.packages, list);

@@ -1,5 +1,6 @@
 // export: the packages of an installation in the formats of other tools.
 #include "build/export.h"
+
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/output_file.h"
@@ -41,10 +42,11 @@ void add_export(CLI::App& app, Call& call) {
     const auto arguments = std::make_shared<ExportArguments>();
     add_installation(*command, arguments->directory);
     command
-        ->add_option("--format", arguments->format,
-                     "Format of the list. `pylock` and `requirements.txt` are for installations of pip packages, "
-                     "the others for those with conda packages")
-        ->transform(offer("environment.yml|requirements.txt|pylock|explicit|conda-lock|pixi|own"))
+        ->add_option(
+            "--format", arguments->format,
+            "Format of the list. `pylock` and `requirements.txt` are for installations of pip packages, "
+            "the others for those with conda packages")
+        ->check(offer("environment.yml,requirements.txt,pylock,explicit,conda-lock,pixi,own"))
         ->default_str("told by the name of -o, else own or pylock");
     add_output_option(*command, arguments->output);
     command->footer(export_examples);

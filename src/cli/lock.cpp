@@ -47,9 +47,10 @@ void add_lock(CLI::App& app, Call& call) {
         ->type_name("FILE");
     add_output_option(*command, arguments->output);
     command
-        ->add_option("--format", arguments->format,
-                     "Format of the lock. `pylock` is for requirements, the others are for conda environments")
-        ->transform(offer("own|pylock|explicit|conda-lock|pixi"))
+        ->add_option(
+            "--format", arguments->format,
+            "Format of the lock. `pylock` is for requirements, the others are for conda environments")
+        ->check(offer("own,pylock,explicit,conda-lock,pixi"))
         ->default_str("told by the name of -o, else own or pylock");
     add_requirements_options(*command, *arguments);
     add_configured(*command, config::Key::python, arguments->python)->type_name("PYTHON");

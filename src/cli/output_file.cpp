@@ -34,8 +34,7 @@ Status check_output(const fs::path& output, const fs::path& input) {
                           "Create it, or give another -o FILE.");
     if (lstat(output.c_str(), &info) != 0) return {};
     if (fs::equivalent(output, input, failed))
-        return fail_input("the result would replace its input", {}, output.string(),
-                          "Give another -o FILE.");
+        return fail_input("the result would replace its input", {}, output.string(), "Give another -o FILE.");
     if (!S_ISREG(info.st_mode))
         return fail_input("only a regular file can be replaced", {}, output.string(),
                           "Give another -o FILE, or none for standard output.");

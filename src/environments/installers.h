@@ -57,7 +57,8 @@ public:
     /// Whether the last install() was by a pip that is too old to report.
     [[nodiscard]] bool is_old_pip() const { return name() == "pip" && !writes_report_; }
 
-    /// The files of packages from indexes, after an install() by uv. `options` are lines of a requirements file.
+    /// The files of packages from indexes, after an install() by uv. `options` are lines of a requirements
+    /// file.
     [[nodiscard]] Result<std::vector<pip::ResolvedPackage>>
     files(const std::vector<pip::Planned>& installed, const std::vector<std::string>& options) const;
 

@@ -199,7 +199,8 @@ public:
     }
 
     Result<prefix::LockFile> lock() override {
-        if (writer_) pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory, resolved_);
+        if (writer_)
+            pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory, resolved_);
         return pip_.pylock(contents_.of_pip, of_venv_);
     }
 

@@ -159,10 +159,9 @@ void lock_requirements(const std::vector<pip::Distribution>& installed, const Kn
     for (const auto& one : installed) {
         const auto checksum = one.origin ? known.checksums.end() : known.checksums.find(pin_of(one));
         // What comes from an index has only a name and a version.
-        lines.push_back(one.origin
-                            ? without_secrets(requirement_line(one))
-                            : requirement_line(one) +
-                                  (checksum == known.checksums.end() ? "" : checksum->second));
+        lines.push_back(one.origin ? without_secrets(requirement_line(one))
+                                   : requirement_line(one) +
+                                         (checksum == known.checksums.end() ? "" : checksum->second));
         if (one.requested) locked.pip_requested->push_back(pip::normalised_name(one.name));
         locked.of_pip->push_back({.name = one.name,
                                   .version = one.version,
@@ -205,8 +204,8 @@ Result<prefix::LockFile> lock_file(const pip::Pylock& lock, const BuildContext& 
     const auto python = text_of(object_of(context.record, "python"), "version");
     return prefix::LockFile{
         .name = prefix::pylock_name,
-        .text = TRY(pip::pylock_text(
-            lock, {.python = python, .machine = spec::machine_of(conda::this_subdir())}))};
+        .text = TRY(
+            pip::pylock_text(lock, {.python = python, .machine = spec::machine_of(conda::this_subdir())}))};
 }
 
 std::vector<std::string> lasting_options(const spec::Requirements& requirements, const fs::path& directory) {

@@ -22,7 +22,6 @@ namespace {
 using nlohmann::json;
 using spec::LockedPackage;
 using spec::PipSource;
-using Kind = PipSource::Kind;
 
 /// JSON's strings are TOML's, too, but for DEL.
 std::string quoted(const std::string& text) {
@@ -58,12 +57,15 @@ std::string checksum(const std::string& sha256) {
 
 std::string head_of(const PipSource& source) {
     switch (source.kind) {
-    case Kind::repository: return "[packages.vcs]\n" + line("type", source.vcs);
-    case Kind::directory: return "[packages.directory]\n";
-    case Kind::index:
+    case PipSource::Kind::repository:
+        return "[packages.vcs]\n" + line("type", source.vcs);
+    case PipSource::Kind::directory:
+        return "[packages.directory]\n";
+    case PipSource::Kind::index:
         return (source.file.ends_with(".whl") ? "[[packages.wheels]]\n" : "[packages.sdist]\n") +
                line("name", source.file);
-    default: return "[packages.archive]\n";
+    default:
+        return "[packages.archive]\n";
     }
 }
 
@@ -80,9 +82,9 @@ std::string tool_text(const Pylock& lock) {
 }
 
 /// Reads packages back.
-class Reader {
+class WrittenLockReader {
 public:
-    explicit Reader(const TomlFile& toml) : toml_(toml) {}
+    explicit WrittenLockReader(const TomlFile& toml) : toml_(toml) {}
 
     Result<Pylock> read() {
         Pylock lock;
@@ -102,17 +104,18 @@ private:
         LockedPackage package{.name = TRY(toml_.text(entry, "name")),
                               .version = TRY(toml_.text(entry, "version"))};
         for (const auto& [key, kind] :
-             {std::pair("vcs", Kind::repository), std::pair("directory", Kind::directory),
-              std::pair("archive", Kind::archive), std::pair("sdist", Kind::index)})
+             {std::pair("vcs", PipSource::Kind::repository),
+              std::pair("directory", PipSource::Kind::directory),
+              std::pair("archive", PipSource::Kind::archive), std::pair("sdist", PipSource::Kind::index)})
             if (const auto* table = TRY(toml_.table(entry, key))) package.source = TRY(source(*table, kind));
         for (const auto* wheel : TRY(toml_.tables(entry, "wheels")))
-            package.source = TRY(source(*wheel, Kind::index));
-        if (package.name.empty() || package.source.kind == Kind::unknown)
+            package.source = TRY(source(*wheel, PipSource::Kind::index));
+        if (package.name.empty() || package.source.kind == PipSource::Kind::unknown)
             return toml_.refuse(entry, "a package has no name, or no file");
         return package;
     }
 
-    [[nodiscard]] Result<PipSource> source(const toml::table& table, Kind kind) const {
+    [[nodiscard]] Result<PipSource> source(const toml::table& table, PipSource::Kind kind) const {
         PipSource source{.kind = kind,
                          .file = TRY(toml_.text(table, "name")),
                          .url = TRY(toml_.text(table, "url")),
@@ -138,7 +141,7 @@ Status check_lockable(const LockedPackage& package) {
         return fail_input("the address of " + printable_line(package.name) + " cannot be locked",
                           std::move(why), printable_line(source.url), std::move(hint));
     };
-    if (source.kind == Kind::unknown || (source.url.empty() && source.file.empty()))
+    if (source.kind == PipSource::Kind::unknown || (source.url.empty() && source.file.empty()))
         return refuse("it is not known", "Name it in the requirements.");
     // Nothing else than the address can be written, because that names the file.
     if (!source.url.starts_with("file:") && !spec::is_lasting(source.url))
@@ -168,7 +171,7 @@ created-by = "containerize"
 
 Result<Pylock> parse_pylock(std::string_view text, const std::string& file) {
     const auto toml = TRY(TomlFile::parse(text, file));
-    return Reader(toml).read();
+    return WrittenLockReader(toml).read();
 }
 
 } // namespace containerize::pip

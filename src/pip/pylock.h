@@ -28,8 +28,8 @@ struct Pylock {
 /// Whether a lock can list this package. Otherwise, an input error.
 Status check_lockable(const spec::LockedPackage& package);
 
-/// Without credentials. Local files have absolute paths, and files of indexes whose addresses contain a secret
-/// have no address. Fails as check_lockable() does.
+/// Without credentials. Local files have absolute paths, and files of indexes whose addresses contain a
+/// secret have no address. Fails as check_lockable() does.
 Result<std::string> pylock_text(const Pylock& lock, const ChosenFor& chosen_for);
 
 /// Reads what pylock_text() wrote. Fails with an input error that names `file`.

@@ -34,13 +34,14 @@ struct LockFile {
 
 struct Records {
     std::vector<Input> inputs;
-    std::string packages;                     ///< one per line
+    std::string packages; ///< one per line
     LockFile lock = {};
     std::filesystem::path previous_lock = {}; ///< of the state before; may be missing
     std::filesystem::path log;
 };
 
-/// Fills `share`: inputs/ (copies without secrets, see util/redact.h), packages.txt, the lock and build.log. Returns an array for the manifest: each input's path, name in inputs/ and SHA-256.
+/// Fills `share`: inputs/ (copies without secrets, see util/redact.h), packages.txt, the lock and build.log.
+/// Returns an array for the manifest: each input's path, name in inputs/ and SHA-256.
 Result<nlohmann::json> keep_records(const std::filesystem::path& share, const Records& records,
                                     mode_t umask_bits);
 

@@ -72,7 +72,8 @@ constexpr auto kinds_of_source = std::to_array<std::pair<PipSource::Kind, const 
 });
 
 json source_to_json(const PipSource& source) {
-    const auto kind = std::ranges::find(kinds_of_source, source.kind, [](const auto& one) { return one.first; });
+    const auto kind =
+        std::ranges::find(kinds_of_source, source.kind, [](const auto& one) { return one.first; });
     json entry = {{"kind", kind->second}};
     for (const auto& [key, value] : texts_of_source(source))
         if (!value->empty()) entry[key] = *value;
@@ -100,12 +101,12 @@ void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment&
     if (!root.contains("pip_packages") && !locked.pip.empty()) return;
     locked.of_pip.emplace();
     for (const auto& one : root.value("pip_packages", json::array()))
-        locked.of_pip->push_back({.name = one.at("name").get<std::string>(),
-                                  .version = one.at("version").get<std::string>(),
-                                  .commit = one.value("commit", ""),
-                                  .directory = one.value("directory", false),
-                                  .source = one.contains("source") ? source_from_json(one.at("source"))
-                                                                   : PipSource()});
+        locked.of_pip->push_back(
+            {.name = one.at("name").get<std::string>(),
+             .version = one.at("version").get<std::string>(),
+             .commit = one.value("commit", ""),
+             .directory = one.value("directory", false),
+             .source = one.contains("source") ? source_from_json(one.at("source")) : PipSource()});
 }
 
 std::vector<std::string> one_or_several(const json& value) {

@@ -20,7 +20,6 @@ namespace {
 
 using conda::PackageRecord;
 using nlohmann::json;
-using Kind = PipSource::Kind;
 
 /// JSON's strings are YAML's, too, but for DEL. All are quoted: without quotes, 1.10 is a number and `no` is
 /// false.
@@ -77,7 +76,7 @@ std::map<std::string, std::string> conditions_of(const PackageRecord& record) {
 /// Where pip finds the package without an index; empty if nothing tells.
 std::string location_of(const PipSource& source) {
     if (source.url.empty() || !is_lasting(source.url)) return {};
-    if (source.kind != Kind::repository) return source.url;
+    if (source.kind != PipSource::Kind::repository) return source.url;
     return source.vcs + "+" + source.url + "@" + source.commit +
            (source.subdirectory.empty() ? "" : "#subdirectory=" + source.subdirectory);
 }
@@ -92,8 +91,9 @@ public:
         leave_out_variables("an explicit list");
         for (const auto& one : of_pip())
             leave_out(one, "an explicit list contains only conda packages");
-        std::string text = "# Install these packages with `conda create --file FILE`.\n# platform: " +
-                           subdir_ + "\n@EXPLICIT\n";
+        std::string text =
+            "# Install these packages with `conda create --file FILE`.\n# platform: " + subdir_ +
+            "\n@EXPLICIT\n";
         for (const auto& record : environment_.packages) {
             const auto checksum = record.sha256.empty() ? record.md5 : "sha256:" + record.sha256;
             text += record.url + (checksum.empty() ? "" : "#" + checksum) + "\n";
@@ -165,7 +165,7 @@ private:
     void leave_out_variables(const std::string& format) {
         for (const auto& variable : environment_.variables)
             notes_.push_back("the variable " + variable.first + " is left out: " + format +
-                                " contains only packages");
+                             " contains only packages");
     }
 
     /// Empty if the package must be left out.
@@ -187,7 +187,7 @@ private:
     }
 
     std::string in_conda_lock(const LockedPackage& package) {
-        if (package.source.kind == Kind::directory) {
+        if (package.source.kind == PipSource::Kind::directory) {
             leave_out(package, "a conda-lock file cannot name a directory");
             return {};
         }

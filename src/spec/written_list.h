@@ -15,7 +15,8 @@ struct WrittenList {
 };
 
 /// The environment in one of these formats: conda_explicit, conda_lock, pixi_lock, environment_yaml. The same
-/// environment gives the same text. Addresses with a mark or a variable in place of a secret count as unknown.
+/// environment gives the same text. Addresses with a mark or a variable in place of a secret count as
+/// unknown.
 WrittenList written_list(const LockedEnvironment& environment, const std::string& subdir, SpecKind format);
 
 } // namespace containerize::spec

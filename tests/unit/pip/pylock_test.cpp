@@ -13,7 +13,8 @@ using Kind = ResolvedPackage::Kind;
 const std::string checksum(64, 'a');
 
 std::string entry_of(const ResolvedPackage& package) {
-    const auto text = test::good(pylock_text({.packages = {locked_package(package)}}, {.python = "3.11.2", .machine = "x86_64"}));
+    const auto text = test::good(
+        pylock_text({.packages = {locked_package(package)}}, {.python = "3.11.2", .machine = "x86_64"}));
     const auto begin = text.find("[[packages]]\n");
     return begin == text.npos ? text : text.substr(begin);
 }
@@ -88,9 +89,9 @@ TEST(Pylock, HasTheAddressesAsTheyAreWithoutLogins) {
     EXPECT_EQ(url_for("https://me:secret@h/p-1.0-py3-none-any.whl#sha256=x"),
               "https://h/p-1.0-py3-none-any.whl");
     const auto of = [](const std::string& url) {
-        return pylock_text({.packages = {locked_package(
-                                {.name = "p", .version = "1.0", .url = url, .sha256 = checksum})}},
-                           {.python = "3.11.2", .machine = "x86_64"});
+        return pylock_text(
+            {.packages = {locked_package({.name = "p", .version = "1.0", .url = url, .sha256 = checksum})}},
+            {.python = "3.11.2", .machine = "x86_64"});
     };
     EXPECT_EQ(test::error_of(of("https://h/p-1.0-py3-none-any.whl?sig=abcdef")).fault, Fault::input);
     EXPECT_EQ(test::error_of(of("file:///w%FF/p-1.0-py3-none-any.whl")).why, "its decoded path is not UTF-8");
