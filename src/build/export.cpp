@@ -86,7 +86,7 @@ Result<fs::path> record_of_packages(const fs::path& prefix) {
     for (const char* name : {prefix::own_lock_name, prefix::pylock_name})
         if (auto file = prefix / prefix::share_name / name; quiet::exists(file)) return file;
     return fail_input("this installation has no list of exact packages",
-                      "only builds from requirements or from a conda environment have one, since version 0.6",
+                      "it was not built from requirements or from a conda environment, or by an older version",
                       prefix.string(), "Build it again from its files in share/inputs.");
 }
 
