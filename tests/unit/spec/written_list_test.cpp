@@ -16,7 +16,7 @@ using test::TemporaryDirectory;
 using Texts = std::vector<std::string>;
 
 const std::string sha256_of_zlib(64, 'a'), sha256_of_app(64, 'b'), sha256_of_six(64, 'c');
-const std::string commit(40, 'd');
+const std::string commit_of_list(40, 'd');
 
 conda::PackageRecord record(const std::string& name, const std::string& build, const std::string& subdir) {
     conda::PackageRecord record;
@@ -55,10 +55,10 @@ LockedEnvironment environment() {
         of_pip("repo", {.kind = PipSource::Kind::repository,
                         .url = "https://g.org/o/repo",
                         .vcs = "git",
-                        .commit = commit,
+                        .commit = commit_of_list,
                         .subdirectory = "py"}),
     };
-    environment.pip = {{.text = "repo @ git+https://g.org/o/repo@" + commit + "#subdirectory=py"},
+    environment.pip = {{.text = "repo @ git+https://g.org/o/repo@" + commit_of_list + "#subdirectory=py"},
                        {.text = "Six==1.0 --hash=sha256:" + sha256_of_six}};
     return environment;
 }
@@ -89,7 +89,7 @@ Texts requirements_in(const LockedEnvironment& read) {
 }
 
 const Texts as_requirements = {"six @ https://y.org/six-1.0-py3-none-any.whl#sha256=" + sha256_of_six,
-                               "repo @ git+https://g.org/o/repo@" + commit + "#subdirectory=py"};
+                               "repo @ git+https://g.org/o/repo@" + commit_of_list + "#subdirectory=py"};
 
 TEST(WrittenList, OfCondaLockIsReadBack) {
     const auto list = written_list(environment(), "linux-64", SpecKind::conda_lock);
@@ -99,7 +99,7 @@ TEST(WrittenList, OfCondaLockIsReadBack) {
     EXPECT_EQ(read.packages[0].md5, std::string(32, 'e'));
     EXPECT_EQ(read.packages[1].depends, (Texts{"blas * *mkl*", "python", "zlib >=1.2,<2"}));
     EXPECT_EQ(requirements_in(read), as_requirements);
-    EXPECT_EQ(read.of_pip->at(1).commit, commit);
+    EXPECT_EQ(read.of_pip->at(1).commit, commit_of_list);
 }
 
 TEST(WrittenList, OfPixiIsReadBack) {
