@@ -28,11 +28,18 @@ std::string without_login(std::string_view url) {
                        url.substr(start + login.size()));
 }
 
-/// Not by redacted() for all of it, which takes any directory "/t/NAME/" for a token of conda.
+/// Whether it has a query, or more secrets than what redacted() takes for a token of conda: any directory
+/// "/t/NAME/".
 bool has_secret(std::string_view written) {
-    const auto parts = split(written, '/');
-    return written.find('?') != written.npos ||
-           std::ranges::any_of(parts, [](std::string_view part) { return redacted(part) != part; });
+    const auto shown = redacted(written); // in all of it, because variables are replaced in URLs only
+    const auto before = split(written, '/');
+    const auto after = split(shown, '/');
+    if (written.find('?') != written.npos || before.size() != after.size()) return true;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const bool is_below_t = i > 0 && before[i - 1] == "t" && after[i] == redaction_mark;
+        if (is_below_t ? redacted(before[i]) != before[i] : after[i] != before[i]) return true;
+    }
+    return false;
 }
 
 /// The address, with a mark or ${NAME} in place of each secret.
