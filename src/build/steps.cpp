@@ -319,13 +319,14 @@ private:
         if (const auto& cutoff = context_.options.exclude_newer)
             context_.record["exclude_newer"] = cutoff->text();
         if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
+        auto lock = TRY(builder_.lock());
         fs::path previous_lock;
         if (previous_ != nullptr)
-            previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / "containerize.lock";
+            previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / lock.name;
         auto kept = TRY(prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
                                              {.inputs = context_.inputs.kept,
                                               .packages = packages_,
-                                              .lock = builder_.lock(),
+                                              .lock = std::move(lock),
                                               .previous_lock = previous_lock,
                                               .log = log::current()},
                                              context_.options.umask_bits));

@@ -48,6 +48,7 @@ void add_squash(CLI::App& app, Call& call);
 void add_upgrade(CLI::App& app, Call& call);
 void add_run(CLI::App& app, Call& call);
 void add_shell(CLI::App& app, Call& call);
+void add_export(CLI::App& app, Call& call);
 void add_inspect(CLI::App& app, Call& call);
 void add_profile(CLI::App& app, Call& call);
 void add_stats(CLI::App& app, Call& call);

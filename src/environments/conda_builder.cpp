@@ -110,12 +110,13 @@ public:
         return package_list(contents_);
     }
 
-    std::string lock() override {
+    Result<prefix::LockFile> lock() override {
         auto locked = lock_of(plan_, context_.inputs);
         locked.packages = linked_.records;
         locked.source_date_epoch = epoch_;
         pip_.lock(contents_.of_pip, locked);
-        return spec::lock_text(locked, conda::this_subdir());
+        return prefix::LockFile{.name = prefix::own_lock_name,
+                                .text = spec::lock_text(locked, conda::this_subdir())};
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {

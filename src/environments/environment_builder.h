@@ -10,6 +10,7 @@
 #include "launch/environment.h"
 #include "manifest/manifest.h"
 #include "pip/resolution.h"
+#include "prefix/records.h"
 #include "util/process.h"
 #include "util/progress.h"
 
@@ -81,8 +82,8 @@ public:
     virtual Result<std::vector<launch::EnvironmentChange>> environment() { return {}; }
     /// The installed packages, one per line.
     virtual Result<std::string> packages() { return std::string(); }
-    /// The lock file that reproduces this environment; empty if there is none.
-    virtual std::string lock() { return {}; }
+    /// The lock file that reproduces this environment. Called after packages().
+    virtual Result<prefix::LockFile> lock() { return {}; }
     /// In an update, whether anything has changed. Called once, right before pack().
     [[nodiscard]] virtual bool has_changes() { return true; }
     /// An image that is used unchanged, below the layer that pack() writes; empty for none.

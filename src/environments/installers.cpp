@@ -416,10 +416,6 @@ std::string Installers::report() const {
     return read_file(report_file()).value_or("");
 }
 
-Result<std::string> Installers::checksums(const fs::path& pins) const {
-    return pip::checksums_by_uv(choice_, target_, pins);
-}
-
 std::string Installers::name() const {
     return choice_.installer == pip::Installer::uv ? "uv" : "pip";
 }

@@ -59,8 +59,10 @@ public:
     /// Whether the last install() was by a pip that is too old to report.
     [[nodiscard]] bool is_old_pip() const { return name() == "pip" && !writes_report_; }
 
-    /// The result of pip::checksums_by_uv() for `pins`, after an install() by uv.
-    [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
+    /// The files of packages from indexes, after an install() by uv. `options` are lines of a requirements
+    /// file.
+    [[nodiscard]] Result<std::vector<pip::ResolvedPackage>>
+    files(const std::vector<pip::Planned>& installed, const std::vector<std::string>& options) const;
 
     /// "pip" or "uv": what the last install() used.
     [[nodiscard]] std::string name() const;
@@ -83,6 +85,9 @@ private:
     Result<pip::Resolution> resolve_by_uv(const RequirementsToInstall& requirements,
                                           const pip::InstallRequest& request,
                                           const std::vector<pip::Planned>& planned) const;
+    [[nodiscard]] Result<pip::Resolution> locked_by_uv(const pip::Target& target, const std::string& pins,
+                                                       const std::vector<pip::Planned>& planned,
+                                                       const spec::Requirements& requirements) const;
     Result<std::string> build(const pip::ResolvedPackage& package, std::size_t number, Stage& stage) const;
     Status build_all(std::vector<pip::ResolvedPackage>& packages);
     Result<std::string> version_of_pip();
@@ -112,7 +117,7 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
-    bool is_pinned_uv_ = false; ///< the choice
+    bool is_pinned_uv_ = false;                 ///< the choice
     std::set<std::filesystem::path> announced_; ///< files whose warnings were shown
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;

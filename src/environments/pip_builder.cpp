@@ -50,7 +50,7 @@ Result<std::vector<RequirementsToInstall>> requirements_of(const BuildContext& c
 class PipBuilder : public EnvironmentBuilder {
 public:
     explicit PipBuilder(BuildContext& context)
-        : context_(context), installers_(context), wheels_(context, installers_),
+        : context_(context), installers_(context), pip_(context), wheels_(context, installers_),
           tree_(context.staging / "root") {}
 
     Status create() override {
@@ -71,6 +71,8 @@ public:
                                                                .in_child = context_.join}));
         }
         TRY(make_venv(interpreter, stage));
+        for (const auto& one : pip::read_distributions(tree_ / "lib" / library_name_ / "site-packages"))
+            of_venv_.push_back(pin_of(one));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -120,10 +122,12 @@ public:
 
     Status install() override {
         if (writer_) return {};
-        TRY(PipPart(context_).add_uv(library_name_));
+        TRY(pip_.add_uv(library_name_));
         Stage stage(pip_stage);
-        for (const auto& one : TRY(requirements_of(context_)))
+        for (const auto& one : TRY(requirements_of(context_))) {
             TRY(installers_.install(one, stage));
+            TRY(pip_.note(installers_, one.read, one.directory, library_name_));
+        }
         stage.finish("with " + installers_.name());
         return {};
     }
@@ -140,8 +144,15 @@ public:
     Result<Activation> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
-        const auto contents = TRY(read_contents(context_.root(), library_name_));
-        return pip_list(contents.of_pip);
+        contents_ = TRY(read_contents(context_.root(), library_name_));
+        return pip_list(contents_.of_pip);
+    }
+
+    Result<prefix::LockFile> lock() override {
+        if (writer_)
+            pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory,
+                          wheels_.packages());
+        return pip_.pylock(contents_.of_pip, of_venv_);
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
@@ -221,6 +232,9 @@ private:
     std::string library_name_;
     BuildContext& context_;
     Installers installers_;
+    PipPart pip_; ///< what is known for the lock
+    std::vector<std::string> of_venv_;
+    CondaContents contents_;
     PipWheels wheels_;
     fs::path tree_;
     std::optional<image::Writer> writer_; ///< empty if packages are installed into the tree

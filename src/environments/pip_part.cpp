@@ -74,8 +74,7 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         contents = TRY(read_contents(context_.root(), python_name));
         TRY(check_unchanged(locked_, contents, file.string()));
     }
-    // Only conda environments get a lock.
-    return contents.packages.empty() ? Status() : note(read, directory, python_name);
+    return note(installers_, read, directory, python_name);
 }
 
 Status PipPart::install_converted(const spec::Requirements& read, const std::string& python_name) {
@@ -92,9 +91,14 @@ Status PipPart::install_converted(const spec::Requirements& read, const std::str
     const auto files =
         TRY(write_lines_of_lock(converted.lines, false, context_.inputs.spec, context_.staging));
     TRY(install_files_of_lock(files, python_name));
-    if (contents.packages.empty()) return {};
-    checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
-    return note(read, context_.inputs.spec.parent_path(), python_name);
+    known_.checksums.merge(checksums_in_lines(texts_of(converted.lines)));
+    return note(installers_, read, context_.inputs.spec.parent_path(), python_name);
+}
+
+void PipPart::remember(const pip::Pylock& earlier) {
+    add_index_files(earlier.packages, known_.files);
+    for (const auto& option : earlier.options)
+        add_option(option);
 }
 
 Status PipPart::install_locked(const std::string& python_name, Present present) {
@@ -154,7 +158,9 @@ Result<std::string> PipPart::link(const std::vector<RequirementsToInstall>& file
     if (wheels.packages().empty()) return std::string();
     const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
     if (auto obstacle = wheels.obstacle_in(site_packages, nullptr); !obstacle.empty()) return obstacle;
-    return link_(wheels, stage);
+    auto obstacle = TRY(link_(wheels, stage));
+    if (obstacle.empty()) add_index_files(wheels.packages(), known_.files);
+    return obstacle;
 }
 
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.
@@ -199,51 +205,68 @@ Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
 
 void PipPart::remember(const spec::LockedEnvironment& earlier) {
     const auto lines = texts_of(earlier.pip);
-    checksums_.merge(checksums_in_lines(lines));
+    known_.checksums.merge(checksums_in_lines(lines));
+    if (earlier.of_pip) add_index_files(*earlier.of_pip, known_.files);
     for (const auto& line : lines)
-        if (is_option(line) && std::ranges::find(options_, line) == options_.end()) options_.push_back(line);
+        if (is_option(line)) add_option(line);
 }
 
-/// Collects what a lock needs beyond what the installed files tell: options and checksums.
-Status PipPart::note(const spec::Requirements& requirements, const fs::path& directory,
-                     const std::string& python_name) {
+void PipPart::add_option(std::string option) {
+    if (std::ranges::find(known_.options, option) == known_.options.end())
+        known_.options.push_back(std::move(option));
+}
+
+void PipPart::remember(const spec::Requirements& requirements, const fs::path& directory,
+                       const std::vector<pip::ResolvedPackage>& resolved) {
     for (auto& option : lasting_options(requirements, directory))
-        if (std::ranges::find(options_, option) == options_.end()) options_.push_back(std::move(option));
-    for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
-        checksums_[pin] = std::move(checksum);
-    if (installers_.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
+        add_option(std::move(option));
+    add_index_files(resolved, known_.files);
+}
+
+Status PipPart::note(const Installers& installers, const spec::Requirements& requirements,
+                     const fs::path& directory, const std::string& python_name) {
+    remember(requirements, directory, {});
+    const auto report = installers.report();
+    for (auto& [pin, checksum] : checksums_in_report(report))
+        known_.checksums[pin] = std::move(checksum);
+    if (const auto reported = pip::read_report(report)) add_index_files(reported->packages, known_.files);
+    if (installers.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
         log::warn(
             "This environment's pip is older than 22.2 and does not report checksums. The lock file contains "
             "versions, but no checksums. Request pip>=22.2, or install with uv.");
-    if (installers_.name() != "uv") return {};
+    if (installers.name() == "uv") TRY(ask_uv(installers, python_name));
+    return {};
+}
+
+/// Asks uv for the files of what it has installed.
+Status PipPart::ask_uv(const Installers& installers, const std::string& python_name) {
     auto contents = TRY(read_contents(context_.root(), python_name));
-    std::string pins;
+    std::vector<pip::Planned> installed;
     for (const auto& one : contents.of_pip)
-        if (!one.origin && !checksums_.contains(pin_of(one))) pins += one.name + "==" + one.version + "\n";
-    if (pins.empty()) return {};
-    std::string text;
-    for (const auto& option : options_)
-        text += option + "\n";
-    const auto file = context_.staging / "uv-pins.txt";
-    TRY(write_file(file, text + pins));
-    const auto answer = installers_.checksums(file);
+        if (!one.origin && !known_.checksums.contains(pin_of(one)))
+            installed.push_back({.name = one.name, .version = one.version});
+    if (installed.empty()) return {};
+    const auto answer = installers.files(installed, known_.options);
     if (!answer) {
         log::warn(answer.error().what + ". The lock file contains their versions, but no checksums.");
         log::detail(answer.error().why);
         return {};
     }
-    const auto answered = context_.staging / "uv-checksums.txt";
-    TRY(write_file(answered, *answer));
-    auto read = TRY(spec::read_requirements(answered, directory));
-    std::vector<std::string> lines;
-    for (const auto& line : read.lines)
-        lines.push_back(line.text);
-    checksums_.merge(checksums_in_lines(lines));
+    add_index_files(*answer, known_.files);
+    for (const auto& one : contents.of_pip)
+        if (const auto found = known_.files.find(pin_of(one));
+            found != known_.files.end() && !found->second.sha256.empty())
+            known_.checksums.emplace(pin_of(one), " --hash=sha256:" + found->second.sha256);
     return {};
 }
 
 void PipPart::lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const {
-    lock_requirements(installed, checksums_, options_, locked);
+    lock_requirements(installed, known_, locked);
+}
+
+Result<prefix::LockFile> PipPart::pylock(const std::vector<pip::Distribution>& installed,
+                                         const std::vector<std::string>& of_venv) const {
+    return lock_file(pylock_of(installed, known_, of_venv), context_);
 }
 
 } // namespace containerize::environments

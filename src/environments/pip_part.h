@@ -51,9 +51,22 @@ public:
 
     /// Takes over options and checksums from an earlier lock.
     void remember(const spec::LockedEnvironment& earlier);
+    void remember(const pip::Pylock& earlier);
+
+    /// Takes over what is known of packages before they are installed.
+    void remember(const spec::Requirements& requirements, const std::filesystem::path& directory,
+                  const std::vector<pip::ResolvedPackage>& resolved);
+
+    /// Collects what a lock needs beyond what the installed files tell, after an install() by `installers`:
+    /// options, addresses and checksums.
+    Status note(const Installers& installers, const spec::Requirements& requirements,
+                const std::filesystem::path& directory, const std::string& python_name);
 
     /// Fills in pip's part of a lock.
     void lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const;
+    /// The lock of an environment with pip packages only, as pylock_of() makes it.
+    [[nodiscard]] Result<prefix::LockFile> pylock(const std::vector<pip::Distribution>& installed,
+                                                  const std::vector<std::string>& of_venv) const;
 
 private:
     Status check_python(const std::string& python_name) const;
@@ -67,14 +80,13 @@ private:
                                  const std::string& python_name);
     Status forget_requests(const std::vector<pip::Distribution>& installed,
                            const std::string& python_name) const;
-    Status note(const spec::Requirements& requirements, const std::filesystem::path& directory,
-                const std::string& python_name);
+    Status ask_uv(const Installers& installers, const std::string& python_name);
+    void add_option(std::string option);
 
     BuildContext& context_;
     Installers installers_;
     Link link_;
-    Checksums checksums_;
-    std::vector<std::string> options_;
+    KnownOfPip known_;
     bool warned_of_old_pip_ = false;
     std::vector<pip::Distribution> locked_; ///< what the lock has brought, and no requirement may change
 };

@@ -82,8 +82,8 @@ public:
         return package_list(contents_);
     }
 
-    std::string lock() override {
-        if (!of_conda_) return {};
+    Result<prefix::LockFile> lock() override {
+        if (!of_conda_) return lock_of_pip();
         auto locked = earlier_lock();
         locked.packages.clear();
         locked.requested.clear();
@@ -101,7 +101,8 @@ public:
             }
         pip_.remember(locked);
         pip_.lock(contents_.of_pip, locked);
-        return spec::lock_text(locked, conda::this_subdir());
+        return prefix::LockFile{.name = prefix::own_lock_name,
+                                .text = spec::lock_text(locked, conda::this_subdir())};
     }
 
     bool has_changes() override {
@@ -118,11 +119,26 @@ public:
     [[nodiscard]] std::string python_name() const override { return python_name_; }
 
 private:
+    [[nodiscard]] fs::path earlier_record(const char* name) const {
+        return context_.prefix / prefix::state_directory(previous_.state) / name;
+    }
+
     /// The lock of the installed state; an empty one if there is none.
     [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
-        const auto file = context_.prefix / prefix::state_directory(previous_.state) / "containerize.lock";
-        auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
+        auto read = spec::read_locked(earlier_record(prefix::own_lock_name), spec::SpecKind::lock,
+                                      {.subdir = conda::this_subdir()});
         return read ? std::move(*read) : spec::LockedEnvironment();
+    }
+
+    /// The lock of an installation without conda packages; none if this is no environment of Python.
+    Result<prefix::LockFile> lock_of_pip() {
+        if (!context_.record.contains("python")) return prefix::LockFile();
+        const auto file = earlier_record(prefix::pylock_name);
+        const auto text = read_file(file);
+        auto earlier = text ? pip::parse_pylock(*text, file.string()) : pip::Pylock();
+        if (!earlier) earlier = pip::Pylock();
+        pip_.remember(*earlier);
+        return pip_.pylock(contents_.of_pip, earlier->of_venv);
     }
 
     Status install_spec() {
