@@ -46,6 +46,10 @@ fs::path images_in(const fs::path& cache) {
     return cache / "images" / std::to_string(geteuid());
 }
 
+fs::path environments_in(const fs::path& cache) {
+    return cache / "exec" / std::to_string(geteuid());
+}
+
 Status make_shared(const fs::path& directory) {
     return usable(directory, make_shared_directory(directory));
 }
