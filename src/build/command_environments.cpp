@@ -51,7 +51,8 @@ std::string key_in(const fs::path& directory) {
 Time time_of(const fs::path& file) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) return {};
-    const auto since = std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
+    const auto since =
+        std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
     return Time(std::chrono::duration_cast<Time::duration>(since));
 }
 
@@ -149,9 +150,8 @@ std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnviron
         total += one.bytes;
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&all](std::size_t i) {
-        return std::pair(!has_successor(all[i], all), all[i].last_use);
-    });
+    std::ranges::stable_sort(
+        order, {}, [&all](std::size_t i) { return std::pair(!has_successor(all[i], all), all[i].last_use); });
     std::vector<std::size_t> chosen;
     for (const auto i : order) {
         if (all[i].in_use || (total <= limit && !has_successor(all[i], all))) continue;
@@ -165,7 +165,8 @@ Status CommandEnvironments::make() const {
     if (!quiet::exists(directory_))
         if (auto why = make_shared_directory(directory_.parent_path()); !why.empty())
             return unusable(directory_.parent_path(), std::move(why));
-    if (auto why = make_private_directory(directory_); !why.empty()) return unusable(directory_, std::move(why));
+    if (auto why = make_private_directory(directory_); !why.empty())
+        return unusable(directory_, std::move(why));
     return {};
 }
 

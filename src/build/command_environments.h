@@ -3,7 +3,8 @@
 //   DIRECTORY/         mode 0700
 //     .lock            held while environments are looked up, begun or removed
 //     KEY-XXXXXX/      one environment; KEY is a digest of everything that decides what it contains
-//       lock           locked exclusively by the build, then shared by each command that runs; its time is that of
+//       lock           locked exclusively by the build, then shared by each command that runs; its time is
+//       that of
 //                      the last use
 //       about.json     what was asked for, to be shown
 //       env/           the installation; the environment is complete as soon as this is one
@@ -34,12 +35,13 @@ struct CommandEnvironment {
     bool in_use = false; ///< or unknown, where the filesystem has no locks
 };
 
-/// The environments to remove, so that the others take at most `limit` bytes: those of which there is a newer one
-/// with the same key, then the least recently used ones, but none in use. Returns their positions.
-std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnvironment>& all, std::uint64_t limit);
+/// The environments to remove, so that the others take at most `limit` bytes: those of which there is a newer
+/// one with the same key, then the least recently used ones, but none in use. Returns their positions.
+std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnvironment>& all,
+                                                std::uint64_t limit);
 
-/// An environment that is in use, or being built by us. It is not removed as long as this object, or a descriptor
-/// made from its lock, is open.
+/// An environment that is in use, or being built by us. It is not removed as long as this object, or a
+/// descriptor made from its lock, is open.
 struct [[nodiscard]] ClaimedEnvironment {
     std::filesystem::path directory;
     FileLock lock;
@@ -57,8 +59,8 @@ class CommandEnvironments {
 public:
     explicit CommandEnvironments(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-    /// Returns a complete environment, or, if there is none or `anew`, a new directory to build it in. Waits while
-    /// another process builds it. Makes what is missing of the directory.
+    /// Returns a complete environment, or, if there is none or `anew`, a new directory to build it in. Waits
+    /// while another process builds it. Makes what is missing of the directory.
     [[nodiscard]] Result<ClaimedEnvironment> claim(const std::string& key,
                                                    const std::vector<std::string>& packages, bool anew) const;
     /// To be called after the build: others may now use the environment, too. Removes environments for which

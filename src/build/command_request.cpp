@@ -45,10 +45,29 @@ json identity_of(const fs::path& file) {
     return {file.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
+/// Without users and passwords in URLs. All else may decide what an address gives.
+std::string without_logins(std::string_view text) {
+    constexpr std::string_view mark = "://";
+    std::string rest;
+    for (auto at = text.find(mark); at != text.npos; at = text.find(mark)) {
+        rest += text.substr(0, at + mark.size());
+        text.remove_prefix(at + mark.size());
+        text.remove_prefix(url_login_size(text.substr(0, text.find_first_of(" \t\r\n"))));
+    }
+    return rest.append(text);
+}
+
+json without_logins(const std::vector<std::string>& texts) {
+    json list = json::array();
+    for (const auto& one : texts)
+        list.push_back(without_logins(one));
+    return list;
+}
+
 json without_logins(const std::vector<Located>& texts) {
     json list = json::array();
     for (const auto& one : texts)
-        list.push_back(without_credentials(one.text));
+        list.push_back(without_logins(one.text));
     return list;
 }
 
@@ -65,7 +84,7 @@ json files_in(std::string_view line, const fs::path& working_directory) {
 json pip_parts(const inputs::Inputs& inputs) {
     json lines = json::array();
     for (const auto& line : inputs.requirements->lines) {
-        json one = {without_credentials_within(line.text), line.constraint};
+        json one = {without_logins(line.text), line.constraint};
         // A path, or an option with one.
         if (line.name.empty()) {
             one.push_back(inputs.working_directory.string());
@@ -76,27 +95,19 @@ json pip_parts(const inputs::Inputs& inputs) {
     json variables = json::object();
     for (const auto& [name, value] : inputs.environment)
         if ((name.starts_with("PIP_") || name.starts_with("UV_")) && !name.ends_with("_CACHE_DIR"))
-            variables[name] = without_credentials_within(value);
+            variables[name] = without_logins(value);
     json files = json::array();
     for (const auto& file : pip::configuration_files(inputs.environment))
-        if (const auto text = read_file(file))
-            for (const auto line : split(*text, '\n'))
-                files.push_back(without_credentials_within(line));
+        if (const auto text = read_file(file)) files.push_back(without_logins(*text));
     return {{"lines", lines}, {"variables", variables}, {"files", files}};
 }
 
 json conda_parts(const CommandRequest& request, const conda::Config& config) {
-    json packages = json::array();
-    for (const auto& one : request.packages)
-        packages.push_back(without_credentials_within(one));
-    json channels = json::array();
-    for (const auto& one : request.channels)
-        channels.push_back(without_credentials(one));
-    return {{"packages", packages},
-            {"channels", channels},
+    return {{"packages", without_logins(request.packages)},
+            {"channels", without_logins(request.channels)},
             {"configured", without_logins(config.channels)},
             {"defaults", without_logins(config.default_channels)},
-            {"alias", without_credentials(config.channel_alias)},
+            {"alias", without_logins(config.channel_alias)},
             {"custom", config.custom_channels},
             {"multiple", config.custom_multichannels},
             {"mirrored", config.mirrored_channels},

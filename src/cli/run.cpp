@@ -47,8 +47,9 @@ void add_run(CLI::App& app, Call& call) {
     command->add_option("COMMAND", arguments->command, "The command and its arguments")->required();
     command->positionals_at_end();
     command->footer("Example:\n  containerize run ~/envs/ml -- bash -c 'echo $VIRTUAL_ENV'");
-    on(*command, call,
-       [&call, arguments] { return run_inside(arguments->directory, "_debug_exec", command_of(call.words)); });
+    on(*command, call, [&call, arguments] {
+        return run_inside(arguments->directory, "_debug_exec", command_of(call.words));
+    });
 }
 
 void add_shell(CLI::App& app, Call& call) {

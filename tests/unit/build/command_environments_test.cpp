@@ -1,5 +1,4 @@
 #include "build/command_environments.h"
-
 #include "core/entries.h"
 #include "good.h"
 #include "temporary.h"
@@ -26,7 +25,8 @@ Time at(int second) {
 }
 
 CommandEnvironment environment(const std::string& of, std::uint64_t bytes, int last_use) {
-    return {.directory = {}, .key = of, .packages = {}, .bytes = bytes, .built = at(0), .last_use = at(last_use)};
+    return {
+        .directory = {}, .key = of, .packages = {}, .bytes = bytes, .built = at(0), .last_use = at(last_use)};
 }
 
 using Positions = std::vector<std::size_t>;
@@ -103,7 +103,8 @@ TEST(CommandEnvironments, AreUsedAgain) {
 
 TEST(CommandEnvironments, AreListedWithoutSecrets) {
     Cache cache;
-    auto claimed = good(cache.environments.claim(key, {"x @ https://me:hidden-word@host/x.whl", "numpy"}, false));
+    auto claimed =
+        good(cache.environments.claim(key, {"x @ https://me:hidden-word@host/x.whl", "numpy"}, false));
     EXPECT_TRUE(good(cache.environments.list()).empty()); // it is not complete yet
     Cache::finish(claimed.directory);
     EXPECT_TRUE(cache.environments.share(claimed, no_limit));
