@@ -27,9 +27,9 @@ std::string to_text(const Error& error) {
     return members.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Error error_from(const std::string& text) {
+Error error_from(const std::string& text, const std::string& ended) {
     const auto members = parse_json_quietly(text);
-    if (!members.is_object()) return {.what = "a process of this command was killed"};
+    if (!members.is_object()) return {.what = "a process of this command ended", .why = ended};
     return {.what = text_of(members, "what"),
             .why = text_of(members, "why"),
             .where = text_of(members, "where"),
@@ -58,7 +58,9 @@ Status in_own_process(const std::function<Status()>& work) {
     const int code = follow(child);
     if (interrupted()) return fail_interrupted();
     if (code == 0) return {};
-    return fail(error_from(read_from_start(answer.get())));
+    const auto ended =
+        code > 128 ? "by signal " + std::to_string(code - 128) : "with status " + std::to_string(code);
+    return fail(error_from(read_from_start(answer.get()), ended));
 }
 
 } // namespace containerize
