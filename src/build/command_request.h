@@ -15,11 +15,12 @@
 namespace containerize::build {
 
 struct CommandRequest {
-    std::vector<std::string> packages;               ///< pip requirements, or match specifications
-    std::vector<std::filesystem::path> requirements; ///< requirements files, absolute; not with `conda`
+    std::vector<std::string> packages = {};               ///< pip requirements, or match specifications
+    std::vector<std::filesystem::path> requirements = {}; ///< requirements files, absolute; not with `conda`
     bool conda = false;
-    std::vector<std::string> channels;        ///< of conda; empty: those of the configuration
-    std::optional<std::string> exclude_newer; ///< as typed: a duration means the same environment every day
+    std::vector<std::string> channels = {}; ///< of conda; empty: those of the configuration
+    /// As typed: a duration means the same environment every day.
+    std::optional<std::string> exclude_newer = {};
 };
 
 /// Refuses (Fault::input) what is no single package, such as an option of pip.
