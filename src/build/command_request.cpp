@@ -8,6 +8,7 @@
 #include "pip/interpreter.h"
 #include "pip/pip_configuration.h"
 #include "pip/python_choice.h"
+#include "spec/requirement_options.h"
 #include "util/digest.h"
 
 #include <algorithm>
@@ -71,27 +72,34 @@ json without_logins(const std::vector<Located>& texts) {
     return list;
 }
 
-/// The local archives that a line names. Directories cannot be told apart so cheaply.
-json files_in(std::string_view line, const fs::path& working_directory) {
+/// What a line means depends on the working directory if it names something there, and on the local archives
+/// that it names. Directories cannot be told apart so cheaply. Null for other lines.
+json local_part(std::string_view line, const fs::path& working_directory) {
+    // The value may follow these at once.
+    bool is_local = line.starts_with("-f") || line.starts_with("-e");
     json files = json::array();
-    for (const auto& word : words_in(line, " \t")) {
+    for (const auto& word : words_in(line, " \t=;[#")) {
+        if (word.find("://") != word.npos) continue;
         const auto file = working_directory / word;
+        is_local = is_local || word.find('/') != word.npos || quiet::exists(file);
         if (quiet::is_regular_file(file)) files.push_back(identity_of(file));
     }
-    return files;
+    return is_local ? json{working_directory.string(), files} : json();
+}
+
+/// The lines of the included file follow it.
+bool includes_file(std::string_view line) {
+    const auto words = words_in(line, " \t=");
+    const auto* option = words.empty() ? nullptr : spec::find_option(words.front());
+    return option != nullptr && option->kind == spec::OptionKind::include && !line.contains("://");
 }
 
 json pip_parts(const inputs::Inputs& inputs) {
     json lines = json::array();
-    for (const auto& line : inputs.requirements->lines) {
-        json one = {without_logins(line.text), line.constraint};
-        // A path, or an option with one.
-        if (line.name.empty()) {
-            one.push_back(inputs.working_directory.string());
-            one.push_back(files_in(line.text, inputs.working_directory));
-        }
-        lines.push_back(std::move(one));
-    }
+    for (const auto& line : inputs.requirements->lines)
+        if (!includes_file(line.text))
+            lines.push_back({without_logins(line.text), line.constraint,
+                             local_part(line.text, inputs.working_directory)});
     json variables = json::object();
     for (const auto& [name, value] : inputs.environment)
         if ((name.starts_with("PIP_") || name.starts_with("UV_")) && !name.ends_with("_CACHE_DIR"))

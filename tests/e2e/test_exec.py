@@ -19,6 +19,7 @@ from python_wheels import wheel  # noqa: E402
 
 PASSWORD = "exec-Zq7vK5x"
 PROJECTS = ("alpha", "beta")
+SHOW = ("printenv", "CONDA_PREFIX")  # prints where a conda environment is
 
 
 class Index(Guarded):
@@ -79,7 +80,7 @@ class Exec:
 
     def where(self, *packages, options=(), **more):
         """The prefix of the environment in which a command runs."""
-        done = self.run(*self.conda("where", *packages), *options, "--", "where", **more)
+        done = self.run(*self.conda("where", *packages), *options, "--", *SHOW, **more)
         return Path(done.stdout.strip())
 
     def cache(self, *words, **more):
@@ -147,7 +148,7 @@ def test_conda_packages(exec_, channels):
     assert version == "(3, 11)\n"
     # The channels can be those of the configuration.
     exec_.configure(f"defaults:\n  channels: ['file://{channels}/main']\n")
-    assert exec_.run("--conda", "--with", "where", "--", "where").stdout != f"{prefix}\n"
+    assert exec_.run("--conda", "--with", "where", "--", *SHOW).stdout != f"{prefix}\n"
     assert len(exec_.kept()) == 3
 
 
@@ -181,7 +182,7 @@ def test_a_local_archive_that_changes(exec_, index, work):
 
 def test_refresh_builds_anew(exec_):
     first = exec_.where()
-    running = exec_.start(*exec_.conda("where"), "--", "sh", "-c", "echo ready; read line; where", stdin=-1)
+    running = exec_.start(*exec_.conda("where"), "--", "sh", "-c", "echo ready; read line; printenv CONDA_PREFIX", stdin=-1)
     assert next_line(running.stdout) == "ready\n"
     second = exec_.where(options=["--refresh"])
     assert second != first and exec_.where() == second
@@ -205,7 +206,7 @@ def test_the_least_recently_used_one_makes_room(exec_):
 
 
 def test_one_in_use_is_not_removed(exec_):
-    running = exec_.start(*exec_.conda("where"), "--", "sh", "-c", "echo ready; read line; exec where", stdin=-1)
+    running = exec_.start(*exec_.conda("where"), "--", "sh", "-c", "echo ready; read line; exec printenv CONDA_PREFIX", stdin=-1)
     assert next_line(running.stdout) == "ready\n"
     exec_.configure("defaults:\n  exec_limit: 1\n")
     (first,) = exec_.prefixes()
@@ -221,7 +222,7 @@ def test_one_in_use_is_not_removed(exec_):
 
 def test_what_a_command_leaves_in_the_background_uses_it_too(exec_, work):
     # The background process inherits no stream, and ends when the file is there.
-    script = f"(until [ -e {work}/end ]; do sleep 0.1; done; where > {work}/written) </dev/null >/dev/null 2>&1 &"
+    script = f"(until [ -e {work}/end ]; do sleep 0.1; done; printenv CONDA_PREFIX > {work}/written) </dev/null >/dev/null 2>&1 &"
     exec_.run(*exec_.conda("where"), "--", "sh", "-c", script)
     exec_.configure("defaults:\n  exec_limit: 1\n")
     (first,) = exec_.prefixes()
@@ -280,7 +281,7 @@ def test_usage(exec_, index, user, work):
     assert "unknown argument: /some/prefix; give a command to run after --" in refused("/some/prefix", "--with", "alpha", *program)
     assert "containerize run" in refused("--python", "3.12", *program)
     assert "--channel requires --conda" in refused("-c", "x", "--with", "alpha", *program)
-    assert "--conda excludes --with-requirements" in refused("--conda", "--with-requirements", "x", *program)
+    assert "--with-requirements excludes --conda" in refused("--conda", "--with-requirements", "x", *program)
     assert "--python cannot be combined with --conda" in refused("--conda", "--with", "where", "--python", "3.12", *program)
     assert "cannot read the requirements" in refused("--with-requirements", work / "missing.txt", *program)
     assert "--with: this is no package: '-r x'" in refused("--with=-r x", *program)

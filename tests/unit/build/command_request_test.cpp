@@ -25,8 +25,7 @@ struct Case {
 
     static Case of_pip(const std::string& line) {
         Case one;
-        one.inputs.requirements.emplace().lines = {
-            {.file = "r.txt", .number = 1, .text = line, .name = line.starts_with("./") ? "" : "name"}};
+        one.inputs.requirements.emplace().lines = {{.file = "r.txt", .number = 1, .text = line}};
         return one;
     }
     static Case of_conda() {
@@ -58,7 +57,7 @@ TEST(CommandRequest, KeysOfPipDependOnWhatIsInstalled) {
         plain,
         {[](Case& one) { one.inputs.requirements->lines[0].text = "numpy<2"; },
          [](Case& one) { one.inputs.requirements->lines[0].constraint = true; },
-         [](Case& one) { one.inputs.requirements->lines.push_back({.text = "six", .name = "six"}); },
+         [](Case& one) { one.inputs.requirements->lines.push_back({.file = {}, .text = "six"}); },
          [](Case& one) { one.inputs.environment["PIP_INDEX_URL"] = "https://host/simple"; },
          [](Case& one) { one.inputs.environment["UV_INDEX_URL"] = "https://host/simple"; },
          [](Case& one) { one.options.python = "3.12"; },
@@ -125,6 +124,35 @@ TEST(CommandRequest, KeysTellLocalFilesApart) {
     const auto newer = one.key();
     one.inputs.working_directory = "/elsewhere";
     EXPECT_NE(one.key(), newer);
+}
+
+TEST(CommandRequest, KeysDependOnTheWorkingDirectoryOnlyForLocalPaths) {
+    const TemporaryDirectory place;
+    place.write("project/pyproject.toml", "");
+    for (const auto& [line, is_local] : {std::pair("-e .", true),
+                                         {"-e.", true},
+                                         {"./project", true},
+                                         {"project[extra]", true},
+                                         {"--find-links=project", true},
+                                         {"-fwheels", true},
+                                         {"name @ ./project", true},
+                                         {"numpy<2", false},
+                                         {"--pre", false},
+                                         {"--no-binary numpy", false},
+                                         {"--index-url https://host/simple", false},
+                                         {"numpy>1; python_version > '3.8'", false},
+                                         {"-r /a/r.txt", false}}) {
+        auto one = Case::of_pip(line);
+        one.inputs.working_directory = place.path();
+        auto other = one;
+        other.inputs.working_directory = "/";
+        EXPECT_EQ(one.key() != other.key(), is_local) << line;
+    }
+}
+
+TEST(CommandRequest, KeysDependOnTheLinesOfFilesAndNotOnTheirPaths) {
+    EXPECT_EQ(Case::of_pip("-r /a/r.txt").key(), Case::of_pip("--requirement=/b/r.txt").key());
+    EXPECT_NE(Case::of_pip("-r https://host/a").key(), Case::of_pip("-r https://host/b").key());
 }
 
 TEST(CommandRequest, KeysDependOnConfigurationOfPip) {
