@@ -1,14 +1,19 @@
+#include "build/command_environments.h"
 #include "cli/command.h"
 #include "cli/configured.h"
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/printable.h"
+#include "core/text.h"
 #include "packages/package_images.h"
 #include "util/progress.h"
 
 #include <memory>
 #include <thread>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -31,6 +36,58 @@ Result<fs::path> directory_in_use() {
     return conda::cache_directory(current_environment(), cache);
 }
 
+Result<build::CommandEnvironments> environments_in_use() {
+    const auto configured = TRY(Configured::read());
+    auto directory = TRY(configured.exec_environments());
+    return build::CommandEnvironments(std::move(directory));
+}
+
+/// "2026-01-31T12:00:00Z"
+std::string utc(build::Time time) {
+    return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+std::string local(build::Time time) {
+    return fmt::format("{:%F %H:%M}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+json as_json(const build::CommandEnvironment& environment) {
+    return {{"prefix", (environment.directory / "env").string()},
+            {"bytes", environment.bytes},
+            {"last_use", utc(environment.last_use)},
+            {"in_use", environment.in_use},
+            {"packages", environment.packages}};
+}
+
+std::string shown(const std::vector<std::string>& packages) {
+    std::vector<std::string> words;
+    for (const auto& one : packages)
+        words.push_back(shell_quoted(one));
+    return printable_line(joined(words, " "));
+}
+
+Result<int> run_list(const CacheArguments& arguments) {
+    catch_interrupts();
+    const auto environments = TRY(environments_in_use());
+    const auto list = TRY(environments.list());
+    json all = json::array();
+    for (const auto& one : list) {
+        all.push_back(as_json(one));
+        if (!arguments.as_json)
+            fmt::print("{:>9}  {:16}  {}\n", human_bytes(one.bytes),
+                       one.in_use ? "in use" : local(one.last_use), shown(one.packages));
+    }
+    if (arguments.as_json) fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    return 0;
+}
+
+std::uint64_t bytes_of(const std::vector<build::CommandEnvironment>& environments) {
+    std::uint64_t bytes = 0;
+    for (const auto& one : environments)
+        bytes += one.bytes;
+    return bytes;
+}
+
 json as_json(const auto& use) {
     return {{"files", use.files}, {"bytes", use.bytes}};
 }
@@ -49,12 +106,16 @@ Result<int> run_info(const CacheArguments& arguments) {
     auto directory = TRY(directory_in_use());
     auto info = TRY(conda::cache_info(directory));
     const auto images = packages::images_in(conda::images_in(directory));
+    catch_interrupts();
+    const auto environments = TRY(environments_in_use());
+    const auto list = TRY(environments.list());
     if (arguments.as_json) {
         const json about = {{"directory", directory.string()},
                             {"packages", as_json(info.packages)},
                             {"images", as_json(images)},
                             {"repodata", as_json(info.repodata)},
-                            {"uv", as_json(info.uv)}};
+                            {"uv", as_json(info.uv)},
+                            {"environments", {{"number", list.size()}, {"bytes", bytes_of(list)}}}};
         fmt::print("{}\n", about.dump(2, ' ', false, json::error_handler_t::replace));
         return 0;
     }
@@ -63,6 +124,19 @@ Result<int> run_info(const CacheArguments& arguments) {
     print("Images", images);
     print("Package lists", info.repodata);
     print("uv", info.uv);
+    fmt::print("{:13} {} in {}\n", "Environments", human_bytes(bytes_of(list)),
+               counted(list.size(), "environment"));
+    return 0;
+}
+
+Result<int> clean_environments(std::chrono::hours unused) {
+    catch_interrupts();
+    const auto environments = TRY(environments_in_use());
+    const auto removed = TRY(environments.remove(unused));
+    if (removed.number > 0)
+        fmt::print("Removed {} of `containerize exec`, {}\n", counted(removed.number, "environment"),
+                   human_bytes(removed.bytes));
+    if (removed.in_use > 0) fmt::print("Kept {} in use\n", counted(removed.in_use, "environment"));
     return 0;
 }
 
@@ -77,7 +151,7 @@ Result<int> run_clean(const CacheArguments& arguments) {
                directory.string());
     if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
         fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));
-    return 0;
+    return clean_environments(unused);
 }
 
 Result<int> run_verify() {
@@ -94,13 +168,19 @@ Result<int> run_verify() {
 } // namespace
 
 void add_cache(CLI::App& app, Call& call) {
-    auto* command = app.add_subcommand("cache", "Manage downloaded and packed packages, and package lists");
+    auto* command = app.add_subcommand(
+        "cache", "Manage downloaded and packed packages, package lists, and environments of "
+                 "`containerize exec`");
     command->require_subcommand(1);
     const auto arguments = std::make_shared<CacheArguments>();
     on(*command->add_subcommand("dir", "Print the directory of the cache"), call, run_directory);
     auto* info = command->add_subcommand("info", "Show the size of the cache");
     info->add_flag("--json", arguments->as_json, json_description);
     on(*info, call, [arguments] { return run_info(*arguments); });
+    auto* list =
+        command->add_subcommand("list", "List the environments of `containerize exec`, the last used first");
+    list->add_flag("--json", arguments->as_json, json_description);
+    on(*list, call, [arguments] { return run_list(*arguments); });
     on(*command->add_subcommand("verify",
                                 "Compare package images with their digests, and remove damaged ones"),
        call, run_verify);

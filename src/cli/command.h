@@ -47,6 +47,7 @@ void add_rollback(CLI::App& app, Call& call);
 void add_squash(CLI::App& app, Call& call);
 void add_upgrade(CLI::App& app, Call& call);
 void add_run(CLI::App& app, Call& call);
+void add_exec(CLI::App& app, Call& call);
 void add_shell(CLI::App& app, Call& call);
 void add_export(CLI::App& app, Call& call);
 void add_inspect(CLI::App& app, Call& call);

@@ -1,5 +1,6 @@
 #include "cli/configured.h"
 
+#include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
 #include "core/resources.h"
@@ -172,6 +173,18 @@ Result<base::Options> Configured::bases() const {
     options.writer.jobs = limit == 0 ? wanted : std::min(wanted, limit);
     options.environment = environment_;
     return options;
+}
+
+Result<fs::path> Configured::exec_environments() const {
+    auto directory = TRY(config_.directory(Key::exec_environments, environment_));
+    if (!directory.empty()) return directory;
+    const auto configured = TRY(cache());
+    const auto cache = TRY(conda::cache_directory(environment_, configured));
+    return conda::environments_in(cache);
+}
+
+Result<std::uint64_t> Configured::exec_limit() const {
+    return config::parse_size(config_.text(Key::exec_limit));
 }
 
 Result<fs::path> Configured::prefix() const {

@@ -34,6 +34,7 @@ constexpr auto commands = std::to_array<Entry>({
     {changing, add_squash},
     {changing, add_upgrade},
     {using_them, add_run},
+    {using_them, add_exec},
     {using_them, add_shell},
     {using_them, add_activate},
     {using_them, add_kernel},

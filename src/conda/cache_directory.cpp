@@ -50,6 +50,10 @@ fs::path uv_in(const fs::path& cache) {
     return cache / "uv" / std::to_string(geteuid());
 }
 
+fs::path environments_in(const fs::path& cache) {
+    return cache / "exec" / std::to_string(geteuid());
+}
+
 Status make_shared(const fs::path& directory) {
     return usable(directory, make_shared_directory(directory));
 }

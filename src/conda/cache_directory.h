@@ -29,6 +29,9 @@ std::filesystem::path images_in(const std::filesystem::path& cache);
 /// The directory of this user's uv and of its cache (environments/pinned_uv.h).
 std::filesystem::path uv_in(const std::filesystem::path& cache);
 
+/// The directory of this user's environments for single commands (build/command_environments.h).
+std::filesystem::path environments_in(const std::filesystem::path& cache);
+
 /// Creates packages_in() or wheels_in(): whoever can write to the cache can write there, but only change
 /// their own files.
 Status make_shared(const std::filesystem::path& directory);

@@ -333,6 +333,18 @@ TEST_F(ConfigTest, TykkysKeysMayBeTwiceButNotWrong) {
     EXPECT_EQ(test::error_of(read()).where, where("tykky.yaml", 2));
 }
 
+TEST(Sizes, HaveUnitsOfPowersOf1024) {
+    EXPECT_EQ(test::good(parse_size("0")), 0U);
+    EXPECT_EQ(test::good(parse_size("1000")), 1000U);
+    EXPECT_EQ(test::good(parse_size("3K")), 3072U);
+    EXPECT_EQ(test::good(parse_size("500M")), 500ULL << 20U);
+    EXPECT_EQ(test::good(parse_size("10G")), 10ULL << 30U);
+    EXPECT_EQ(test::good(parse_size("16777215T")), 16777215ULL << 40U);
+    for (const char* text :
+         {"", "G", "10g", "-1", "1.5G", "10 G", "10GB", "16777216T", "18446744073709551616"})
+        EXPECT_EQ(test::error_of(parse_size(text)).what, "invalid size: '" + std::string(text) + "'");
+}
+
 } // namespace
 
 } // namespace containerize::config

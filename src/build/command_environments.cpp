@@ -1,0 +1,280 @@
+#include "build/command_environments.h"
+
+#include "core/entries.h"
+#include "core/filesystem.h"
+#include "core/interrupt.h"
+#include "core/text.h"
+#include "manifest/manifest.h"
+#include "util/json.h"
+#include "util/log.h"
+#include "util/redact.h"
+#include "util/shared_directory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace containerize::build {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* lock_of_all = ".lock";
+constexpr const char* lock_of_one = "lock";
+constexpr const char* description = "about.json";
+constexpr std::string_view removed_start = ".removed-";
+/// What mkdtemp() appends to the key.
+constexpr std::string_view unique_end = "-XXXXXX";
+
+bool is_complete(const fs::path& directory) {
+    return manifest::is_installation(directory / "env");
+}
+
+/// Empty if this is no name of an environment.
+std::string key_in(const fs::path& directory) {
+    const auto name = directory.filename().string();
+    if (name.size() <= unique_end.size() || name[name.size() - unique_end.size()] != '-') return {};
+    auto key = name.substr(0, name.size() - unique_end.size());
+    return is_hex(key, key.size()) ? key : std::string();
+}
+
+Time time_of(const fs::path& file) {
+    struct stat info {};
+    if (stat(file.c_str(), &info) != 0) return {};
+    const auto since =
+        std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
+    return Time(std::chrono::duration_cast<Time::duration>(since));
+}
+
+std::uint64_t size_of(const fs::path& directory) {
+    std::uint64_t bytes = 0;
+    std::set<ino_t> counted; // wrappers are hard links to one program
+    std::error_code ignored;
+    for (const auto& entry : entries_below(directory, ignored)) {
+        struct stat info {};
+        if (lstat(entry.path().c_str(), &info) == 0 && counted.insert(info.st_ino).second)
+            bytes += static_cast<std::uint64_t>(info.st_size);
+    }
+    return bytes;
+}
+
+std::vector<std::string> packages_of(const fs::path& directory) {
+    const auto text = read_file(directory / description);
+    return text ? texts_of(parse_json_quietly(*text), "packages") : std::vector<std::string>();
+}
+
+/// `busy` also if the directory vanished.
+FileLock lock_one(const fs::path& directory, LockKind kind) {
+    auto lock = try_lock(directory / lock_of_one, 0600, kind);
+    return lock ? std::move(*lock) : FileLock();
+}
+
+CommandEnvironment describe(const fs::path& directory) {
+    return {.directory = directory,
+            .key = key_in(directory),
+            .packages = packages_of(directory),
+            .bytes = size_of(directory),
+            .built = time_of(directory / description),
+            .last_use = time_of(directory / lock_of_one),
+            .in_use = lock_one(directory, LockKind::exclusive).state != LockState::held};
+}
+
+/// First under another name: a part of an environment must not be taken for all of it.
+void remove_one(const fs::path& directory) {
+    auto moved = directory;
+    moved.replace_filename(std::string(removed_start) + directory.filename().string());
+    if (rename(directory.c_str(), moved.c_str()) != 0) return;
+    if (const auto removed = remove_tree(moved); !removed) log::detail(to_string(removed.error()));
+}
+
+bool has_successor(const CommandEnvironment& one, const std::vector<CommandEnvironment>& all) {
+    return std::ranges::any_of(
+        all, [&one](const auto& other) { return other.key == one.key && other.built > one.built; });
+}
+
+/// Waits for a moment.
+Status pause() {
+    constexpr int patience_ms = 100;
+    pollfd interrupt{.fd = interrupt_fd(), .events = POLLIN, .revents = 0};
+    poll(&interrupt, 1, patience_ms);
+    return interrupted() ? fail_interrupted() : Status();
+}
+
+std::unexpected<Error> unusable(const fs::path& directory, std::string why) {
+    return fail_input("cannot keep environments in this directory", std::move(why), directory.string(),
+                      "Choose another directory with `exec_environments` in the configuration.");
+}
+
+/// Those of one key, the newest first.
+std::vector<fs::path> with_key(std::vector<fs::path> directories, const std::string& key) {
+    std::erase_if(directories, [&key](const fs::path& one) { return key_in(one) != key; });
+    std::ranges::sort(directories, std::ranges::greater(),
+                      [](const fs::path& one) { return time_of(one / description); });
+    return directories;
+}
+
+/// Takes the first that is complete.
+std::optional<ClaimedEnvironment> take(const std::vector<fs::path>& candidates) {
+    for (const auto& directory : candidates) {
+        if (!is_complete(directory)) continue;
+        auto lock = lock_one(directory, LockKind::shared);
+        if (lock.state == LockState::busy) continue;
+        futimens(lock.file.get(), nullptr);
+        return ClaimedEnvironment{.directory = directory, .lock = std::move(lock), .complete = true};
+    }
+    return std::nullopt;
+}
+
+bool is_any_built(const std::vector<fs::path>& candidates) {
+    return std::ranges::any_of(candidates, [](const fs::path& directory) {
+        return lock_one(directory, LockKind::shared).state == LockState::busy;
+    });
+}
+
+} // namespace
+
+std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnvironment>& all,
+                                                std::uint64_t limit) {
+    std::uint64_t total = 0;
+    for (const auto& one : all)
+        total += one.bytes;
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(
+        order, {}, [&all](std::size_t i) { return std::pair(!has_successor(all[i], all), all[i].last_use); });
+    std::vector<std::size_t> chosen;
+    for (const auto i : order) {
+        if (all[i].in_use || (total <= limit && !has_successor(all[i], all))) continue;
+        chosen.push_back(i);
+        total -= all[i].bytes;
+    }
+    return chosen;
+}
+
+Status CommandEnvironments::make() const {
+    if (!quiet::exists(directory_))
+        if (auto why = make_shared_directory(directory_.parent_path()); !why.empty())
+            return unusable(directory_.parent_path(), std::move(why));
+    if (auto why = make_private_directory(directory_); !why.empty())
+        return unusable(directory_, std::move(why));
+    return {};
+}
+
+bool CommandEnvironments::exists() const {
+    // Where users share the cache, another one may have put a link to somewhere else here.
+    struct stat info {};
+    return lstat(directory_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           is_ours_alone(info);
+}
+
+Result<FileLock> CommandEnvironments::lock() const {
+    return wait_for_lock(directory_ / lock_of_all, 0600);
+}
+
+std::vector<fs::path> CommandEnvironments::directories() const {
+    std::vector<fs::path> found;
+    for (const auto& name : names_in(directory_))
+        if (!key_in(name).empty()) found.push_back(directory_ / name);
+    return found;
+}
+
+std::vector<CommandEnvironment> CommandEnvironments::all() const {
+    std::vector<CommandEnvironment> found;
+    for (const auto& directory : directories())
+        if (is_complete(directory)) found.push_back(describe(directory));
+    return found;
+}
+
+void CommandEnvironments::sweep() const {
+    for (const auto& name : names_in(directory_))
+        if (name.starts_with(removed_start)) [[maybe_unused]]
+            const auto removed = remove_tree(directory_ / name);
+    for (const auto& directory : directories()) {
+        if (is_complete(directory)) continue;
+        if (lock_one(directory, LockKind::exclusive).state == LockState::held) remove_one(directory);
+    }
+}
+
+Result<ClaimedEnvironment> CommandEnvironments::begin(const std::string& key,
+                                                      const std::vector<std::string>& packages) const {
+    std::string name = (directory_ / (key + std::string(unique_end))).string();
+    if (mkdtemp(name.data()) == nullptr) return fail_errno("cannot create a directory", name);
+    ClaimedEnvironment begun{.directory = name, .lock = lock_one(name, LockKind::exclusive)};
+    json about = {{"packages", json::array()}};
+    for (const auto& one : packages)
+        about["packages"].push_back(redacted(one));
+    TRY(write_file(begun.directory / description,
+                   about.dump(2, ' ', false, json::error_handler_t::replace) + "\n"));
+    return begun;
+}
+
+Result<ClaimedEnvironment> CommandEnvironments::claim(const std::string& key,
+                                                      const std::vector<std::string>& packages,
+                                                      bool anew) const {
+    TRY(make());
+    for (bool told = false;; told = true) {
+        {
+            const auto locked = TRY(lock());
+            const auto candidates = with_key(directories(), key);
+            auto taken = anew ? std::nullopt : take(candidates);
+            if (taken) return std::move(*taken);
+            if (anew || !is_any_built(candidates)) {
+                sweep();
+                return begin(key, packages);
+            }
+        }
+        if (!told) log::info("Waiting for another process that builds the same environment");
+        TRY(pause());
+    }
+}
+
+Status CommandEnvironments::share(ClaimedEnvironment& claimed, std::uint64_t limit) const {
+    const auto locked = TRY(lock());
+    if (claimed.lock.state == LockState::held && flock(claimed.lock.file.get(), LOCK_SH) != 0)
+        return fail_errno("cannot lock the environment", claimed.directory.string());
+    futimens(claimed.lock.file.get(), nullptr);
+    claimed.complete = true;
+    const auto environments = all();
+    for (const auto i : environments_to_remove(environments, limit))
+        remove_one(environments[i].directory);
+    return {};
+}
+
+Result<std::vector<CommandEnvironment>> CommandEnvironments::list() const {
+    if (!exists()) return std::vector<CommandEnvironment>();
+    const auto locked = TRY(lock());
+    auto found = all();
+    std::ranges::sort(found, std::ranges::greater(), &CommandEnvironment::last_use);
+    return found;
+}
+
+Result<RemovedEnvironments> CommandEnvironments::remove(std::chrono::hours unused) const {
+    RemovedEnvironments removed;
+    if (!exists()) return removed;
+    const auto locked = TRY(lock());
+    sweep();
+    const auto now = std::chrono::system_clock::now();
+    for (const auto& one : all()) {
+        if (now - one.last_use < unused) continue;
+        if (one.in_use) {
+            ++removed.in_use;
+            continue;
+        }
+        remove_one(one.directory);
+        ++removed.number;
+        removed.bytes += one.bytes;
+    }
+    return removed;
+}
+
+} // namespace containerize::build
