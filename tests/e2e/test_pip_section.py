@@ -187,6 +187,13 @@ def test_what_only_pip_can_install(build, user):
     assert python(build, "import demo, six; print(demo.__version__)") == "1.0"
 
 
+def test_in_a_base(build, base):
+    build(build.spec(["python", "pip", "linked"], more=section("six==1.16.0", "rich")), "--base", str(base))
+    assert why_in_a_tree(build) == []
+    assert python(build, "import six, rich; print(open('/etc/debian_version').read()[:2], six.__version__)") == "13 1.16.0"
+    assert content(build, "share/linked.txt") == "made by linked 1.0\n"
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a ramfs")
 @pytest.mark.parametrize("packages, why", [([], []), (["linked"], ["the kernel's overlayfs cannot be used"])])
 def test_with_fuse_overlayfs(build, user, packages, why):
