@@ -118,8 +118,8 @@ private:
             return toml_.refuse(entry, "a package has no name, or no file");
         // They become parts of requirement lines.
         const auto& source = package.source;
-        for (const auto* part : {&package.version, &source.url, &source.sha256, &source.vcs, &source.commit,
-                                 &source.subdirectory})
+        for (const auto* part : {&std::as_const(package).version, &source.url, &source.sha256, &source.vcs,
+                                 &source.commit, &source.subdirectory})
             if (!is_one_word(*part))
                 return toml_.refuse(entry,
                                     "a value of " + package.name + " has blanks or control characters");
