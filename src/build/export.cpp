@@ -1,5 +1,6 @@
 #include "build/export.h"
 
+#include "conda/match_spec.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
@@ -71,6 +72,9 @@ Result<WrittenList> export_conda(const fs::path& record, const WantedFormat& wan
     auto text = TRY(read_input_file(record));
     // The installation may be for another kind of machine than this one.
     const auto subdir = text_of(parse_json_quietly(text), "subdir");
+    if (!conda::is_subdir(subdir))
+        return fail_input("the lock file is incomplete or damaged", "it names no platform", record.string(),
+                          "Build the installation again.");
     const auto locked = TRY(spec::read_locked(record, SpecKind::lock, {.subdir = subdir}));
     const auto format = TRY(choose_format(wanted, formats_of_conda_export(),
                                           "an installation of conda packages", record.string()));
@@ -85,9 +89,10 @@ Result<WrittenList> export_conda(const fs::path& record, const WantedFormat& wan
 Result<fs::path> record_of_packages(const fs::path& prefix) {
     for (const char* name : {prefix::own_lock_name, prefix::pylock_name})
         if (auto file = prefix / prefix::share_name / name; quiet::exists(file)) return file;
-    return fail_input("this installation has no list of exact packages",
-                      "it was not built from requirements or from a conda environment, or by an older version",
-                      prefix.string(), "Build it again from its files in share/inputs.");
+    return fail_input(
+        "this installation has no list of exact packages",
+        "it was not built from requirements or from a conda environment, or by an older version",
+        prefix.string(), "Build it again from its files in share/inputs.");
 }
 
 Result<WrittenList> export_packages(const fs::path& record, const WantedFormat& wanted) {

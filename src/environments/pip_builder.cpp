@@ -71,8 +71,7 @@ public:
                                                                .in_child = context_.join}));
         }
         TRY(make_venv(interpreter, stage));
-        for (const auto& one : pip::read_distributions(tree_ / "lib" / library_name_ / "site-packages"))
-            of_venv_.push_back(pin_of(one));
+        pip_.remember_venv(pip::read_distributions(tree_ / "lib" / library_name_ / "site-packages"));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -152,7 +151,7 @@ public:
         if (writer_)
             pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory,
                           wheels_.packages());
-        return pip_.pylock(contents_.of_pip, of_venv_);
+        return pip_.pylock(contents_.of_pip);
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
@@ -233,7 +232,6 @@ private:
     BuildContext& context_;
     Installers installers_;
     PipPart pip_; ///< what is known for the lock
-    std::vector<std::string> of_venv_;
     CondaContents contents_;
     PipWheels wheels_;
     fs::path tree_;

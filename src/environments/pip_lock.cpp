@@ -187,8 +187,7 @@ pip::Pylock pylock_of(const std::vector<pip::Distribution>& installed, const Kno
     for (const auto& one : installed) {
         spec::LockedPackage package{
             .name = one.name, .version = one.version, .source = source_of(one, known.files)};
-        const bool is_unknown = package.source.kind == spec::PipSource::Kind::unknown;
-        if (is_unknown && std::ranges::find(of_venv, pin_of(one)) != of_venv.end()) {
+        if (std::ranges::find(of_venv, pin_of(one)) != of_venv.end()) {
             lock.of_venv.push_back(pin_of(one));
             continue;
         }

@@ -97,8 +97,14 @@ Status PipPart::install_converted(const spec::Requirements& read, const std::str
 
 void PipPart::remember(const pip::Pylock& earlier) {
     add_index_files(earlier.packages, known_.files);
+    of_venv_ = earlier.of_venv;
     for (const auto& option : earlier.options)
         add_option(option);
+}
+
+void PipPart::remember_venv(const std::vector<pip::Distribution>& installed) {
+    for (const auto& one : installed)
+        of_venv_.push_back(pin_of(one));
 }
 
 Status PipPart::install_locked(const std::string& python_name, Present present) {
@@ -238,12 +244,17 @@ Status PipPart::note(const Installers& installers, const spec::Requirements& req
     return {};
 }
 
+bool PipPart::is_known(const std::string& pin) const {
+    return known_.checksums.contains(pin) || known_.files.contains(pin) ||
+           std::ranges::find(of_venv_, pin) != of_venv_.end();
+}
+
 /// Asks uv for the files of what it has installed.
 Status PipPart::ask_uv(const Installers& installers, const std::string& python_name) {
     auto contents = TRY(read_contents(context_.root(), python_name));
     std::vector<pip::Planned> installed;
     for (const auto& one : contents.of_pip)
-        if (!one.origin && !known_.checksums.contains(pin_of(one)))
+        if (!one.origin && !is_known(pin_of(one)))
             installed.push_back({.name = one.name, .version = one.version});
     if (installed.empty()) return {};
     const auto answer = installers.files(installed, known_.options);
@@ -264,9 +275,8 @@ void PipPart::lock(const std::vector<pip::Distribution>& installed, spec::Locked
     lock_requirements(installed, known_, locked);
 }
 
-Result<prefix::LockFile> PipPart::pylock(const std::vector<pip::Distribution>& installed,
-                                         const std::vector<std::string>& of_venv) const {
-    return lock_file(pylock_of(installed, known_, of_venv), context_);
+Result<prefix::LockFile> PipPart::pylock(const std::vector<pip::Distribution>& installed) const {
+    return lock_file(pylock_of(installed, known_, of_venv_), context_);
 }
 
 } // namespace containerize::environments

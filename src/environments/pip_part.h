@@ -53,6 +53,8 @@ public:
     void remember(const spec::LockedEnvironment& earlier);
     void remember(const pip::Pylock& earlier);
 
+    /// Takes note of the packages that Python brought to a new venv.
+    void remember_venv(const std::vector<pip::Distribution>& installed);
     /// Takes over what is known of packages before they are installed.
     void remember(const spec::Requirements& requirements, const std::filesystem::path& directory,
                   const std::vector<pip::ResolvedPackage>& resolved);
@@ -65,8 +67,7 @@ public:
     /// Fills in pip's part of a lock.
     void lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const;
     /// The lock of an environment with pip packages only, as pylock_of() makes it.
-    [[nodiscard]] Result<prefix::LockFile> pylock(const std::vector<pip::Distribution>& installed,
-                                                  const std::vector<std::string>& of_venv) const;
+    [[nodiscard]] Result<prefix::LockFile> pylock(const std::vector<pip::Distribution>& installed) const;
 
 private:
     Status check_python(const std::string& python_name) const;
@@ -82,11 +83,13 @@ private:
                            const std::string& python_name) const;
     Status ask_uv(const Installers& installers, const std::string& python_name);
     void add_option(std::string option);
+    [[nodiscard]] bool is_known(const std::string& pin) const;
 
     BuildContext& context_;
     Installers installers_;
     Link link_;
     KnownOfPip known_;
+    std::vector<std::string> of_venv_; ///< pins
     bool warned_of_old_pip_ = false;
     std::vector<pip::Distribution> locked_; ///< what the lock has brought, and no requirement may change
 };

@@ -42,6 +42,7 @@ public:
         for (const auto* changes : {&previous_.activation, &previous_.environment})
             context_.environment = with_changes(context_.environment, *changes, context_.prefix);
         python_name_ = TRY(name_of_python(context_));
+        if (has_pylock()) remember_pylock();
         stage.finish("state " + std::to_string(previous_.state));
         return {};
     }
@@ -83,7 +84,8 @@ public:
     }
 
     Result<prefix::LockFile> lock() override {
-        if (!of_conda_) return lock_of_pip();
+        if (has_pylock()) return pip_.pylock(contents_.of_pip);
+        if (!of_conda_) return prefix::LockFile();
         auto locked = earlier_lock();
         locked.packages.clear();
         locked.requested.clear();
@@ -130,15 +132,15 @@ private:
         return read ? std::move(*read) : spec::LockedEnvironment();
     }
 
-    /// The lock of an installation without conda packages; none if this is no environment of Python.
-    Result<prefix::LockFile> lock_of_pip() {
-        if (!context_.record.contains("python")) return prefix::LockFile();
+    /// Whether this is an environment of Python without conda packages.
+    [[nodiscard]] bool has_pylock() const { return !of_conda_ && context_.record.contains("python"); }
+
+    /// Takes over what the installed state knows of its packages. Those of older versions do not.
+    void remember_pylock() {
         const auto file = earlier_record(prefix::pylock_name);
         const auto text = read_file(file);
-        auto earlier = text ? pip::parse_pylock(*text, file.string()) : pip::Pylock();
-        if (!earlier) earlier = pip::Pylock();
-        pip_.remember(*earlier);
-        return pip_.pylock(contents_.of_pip, earlier->of_venv);
+        if (!text) return;
+        if (const auto earlier = pip::parse_pylock(*text, file.string())) pip_.remember(*earlier);
     }
 
     Status install_spec() {

@@ -5,6 +5,7 @@
 #include "core/url.h"
 #include "core/version.h"
 #include "pip/resolution.h"
+#include "spec/package_name.h"
 #include "util/toml_file.h"
 #include "util/user_text.h"
 
@@ -94,6 +95,9 @@ public:
         const auto* ours = tool == nullptr ? nullptr : TRY(toml_.table(*tool, "containerize"));
         if (ours == nullptr) return lock;
         lock.options = TRY(toml_.texts(*ours, "options"));
+        for (const auto& option : lock.options)
+            if (printable_line(option) != option)
+                return toml_.refuse(*ours, "an option has control characters");
         lock.of_venv = TRY(toml_.texts(*ours, "of-venv"));
         lock.left_out = TRY(toml_.texts(*ours, "left-out"));
         return lock;
@@ -110,8 +114,15 @@ private:
             if (const auto* table = TRY(toml_.table(entry, key))) package.source = TRY(source(*table, kind));
         for (const auto* wheel : TRY(toml_.tables(entry, "wheels")))
             package.source = TRY(source(*wheel, PipSource::Kind::index));
-        if (package.name.empty() || package.source.kind == PipSource::Kind::unknown)
+        if (!spec::is_package_name(package.name) || package.source.kind == PipSource::Kind::unknown)
             return toml_.refuse(entry, "a package has no name, or no file");
+        // They become parts of requirement lines.
+        const auto& source = package.source;
+        for (const auto* part : {&std::as_const(package).version, &source.url, &source.sha256, &source.vcs,
+                                 &source.commit, &source.subdirectory})
+            if (!is_one_word(*part))
+                return toml_.refuse(entry,
+                                    "a value of " + package.name + " has blanks or control characters");
         return package;
     }
 

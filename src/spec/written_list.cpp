@@ -96,7 +96,7 @@ public:
             "\n@EXPLICIT\n";
         for (const auto& record : environment_.packages) {
             const auto checksum = record.sha256.empty() ? record.md5 : "sha256:" + record.sha256;
-            text += record.url + (checksum.empty() ? "" : "#" + checksum) + "\n";
+            text += url_encoded(record.url) + (checksum.empty() ? "" : "#" + checksum) + "\n";
         }
         return {.text = std::move(text), .notes = std::move(notes_)};
     }

@@ -166,9 +166,9 @@ def test_conda_locks_without_a_build(user, tool, work, conda):
         lock.unlink()
         user.run(tool, "lock", spec, "-o", lock, env=conda.cache)
         assert lock.read_text() == text, "the name tells the format"
+        lock.unlink()
     own = user.run(tool, "lock", spec, env=conda.cache)
     assert "containerize-lock" in json.loads(own.stdout)
-    lock = work / "conda-lock.yml"
     with_pip = conda.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml")
     requirements = user.write(work / "requirements.txt", "six\n")
     for words, message in (
@@ -190,7 +190,7 @@ def test_what_cannot_be_exported(user, tool, work, conda, small, where):
             (small, ("-o", work / "no/pylock.toml"), f"{work}/no: this directory does not exist"),
             (small, ("-o", "/dev/null"), "only a regular file can be replaced"),
             (conda.prefix, ("-o", conda.prefix / "share/containerize.lock"), "would replace its input"),
-            (work, (), "is no installation")):
+            (work, (), "this is not an installation")):
         done = user.run(tool, "export", prefix, *words, check=False)
         assert done.returncode == 2 and message in done.stderr, done.stderr
     (work / "software/bin").mkdir(parents=True)
@@ -286,7 +286,7 @@ def test_other_tools_read_the_locks(user, tool, work, conda, readers):
 import json, sys
 from rattler import LockFile
 environment = LockFile.from_path(sys.argv[1]).default_environment()
-conda = [(one.name.normalized, str(one.version), one.build) for one in environment.conda_repodata_records()["linux-64"]]
+conda = [(one.name.normalized, str(one.version), str(one.build)) for one in environment.conda_repodata_records()["linux-64"]]
 pypi = [(one.name, one.version) for one in environment.pypi_packages()["linux-64"]]
 print(json.dumps([conda, pypi]))
 """, file)

@@ -173,6 +173,13 @@ TEST(Pylock, IsReadBack) {
     EXPECT_EQ(read.left_out, lock.left_out);
     EXPECT_EQ(test::error_of(parse_pylock("[[packages]]\nname = \"p\"\n", "f")).where, "f:1");
     EXPECT_EQ(test::error_of(parse_pylock("packages = 1", "f")).fault, Fault::input);
+    for (const auto& [what, evil] :
+         {std::pair("https://h/p.zip", "https://h/p.zip\\n--pre"), std::pair("abc", "a c"),
+          std::pair("\"p0\"", "\"p0 x\""), std::pair("--index-url ", "--pre\\n--index-url ")}) {
+        auto changed = text;
+        changed.replace(changed.find(what), std::string_view(what).size(), evil);
+        EXPECT_EQ(test::error_of(parse_pylock(changed, "f")).fault, Fault::input) << evil;
+    }
 }
 
 TEST(Pylock, GivesRequirements) {
