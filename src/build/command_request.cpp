@@ -89,8 +89,8 @@ json local_part(std::string_view line, const fs::path& working_directory) {
 
 /// The lines of the included file follow it.
 bool includes_file(std::string_view line) {
-    const auto words = words_in(line, " \t=");
-    const auto* option = words.empty() ? nullptr : spec::find_option(words.front());
+    if (!line.starts_with('-')) return false;
+    const auto* option = spec::find_option(words_in(line, " \t=").front());
     return option != nullptr && option->kind == spec::OptionKind::include && !line.contains("://");
 }
 

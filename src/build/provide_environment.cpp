@@ -18,7 +18,7 @@ namespace {
 /// Names the option in place of the file that was made of it.
 Error in_terms_of_options(Error error, const CommandRequest& request, const fs::path& specification) {
     if (error.where == specification.string() || error.where.starts_with(specification.string() + ":"))
-        error.where = "--with";
+        error.where = request.packages.empty() ? "--with-requirements" : "--with";
     for (auto* text : {&error.why, &error.hint})
         replace_all(*text, specification.string(), specification_name(request));
     return error;

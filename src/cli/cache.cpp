@@ -30,16 +30,29 @@ struct CacheArguments {
     unsigned days = 30;
 };
 
-Result<fs::path> directory_in_use() {
-    const auto configured = TRY(Configured::read());
+Result<fs::path> cache_of(const Configured& configured) {
     auto cache = TRY(configured.cache());
     return conda::cache_directory(current_environment(), cache);
 }
 
-Result<build::CommandEnvironments> environments_in_use() {
+Result<fs::path> directory_in_use() {
     const auto configured = TRY(Configured::read());
-    auto directory = TRY(configured.exec_environments());
-    return build::CommandEnvironments(std::move(directory));
+    return cache_of(configured);
+}
+
+/// The cache, and the environments, which may be elsewhere.
+struct Places {
+    fs::path directory;
+    build::CommandEnvironments environments;
+};
+
+Result<Places> places_in_use() {
+    catch_interrupts(); // another process may have locked the environments for a moment
+    const auto configured = TRY(Configured::read());
+    auto directory = TRY(cache_of(configured));
+    auto environments = TRY(configured.exec_environments(directory));
+    return Places{.directory = std::move(directory),
+                  .environments = build::CommandEnvironments(std::move(environments))};
 }
 
 /// "2026-01-31T12:00:00Z"
@@ -67,9 +80,8 @@ std::string shown(const std::vector<std::string>& packages) {
 }
 
 Result<int> run_list(const CacheArguments& arguments) {
-    catch_interrupts();
-    const auto environments = TRY(environments_in_use());
-    const auto list = TRY(environments.list());
+    const auto places = TRY(places_in_use());
+    const auto list = TRY(places.environments.list());
     json all = json::array();
     for (const auto& one : list) {
         all.push_back(as_json(one));
@@ -103,11 +115,9 @@ Result<int> run_directory() {
 }
 
 Result<int> run_info(const CacheArguments& arguments) {
-    auto directory = TRY(directory_in_use());
+    const auto [directory, environments] = TRY(places_in_use());
     auto info = TRY(conda::cache_info(directory));
     const auto images = packages::images_in(conda::images_in(directory));
-    catch_interrupts();
-    const auto environments = TRY(environments_in_use());
     const auto list = TRY(environments.list());
     if (arguments.as_json) {
         const json about = {{"directory", directory.string()},
@@ -129,9 +139,7 @@ Result<int> run_info(const CacheArguments& arguments) {
     return 0;
 }
 
-Result<int> clean_environments(std::chrono::hours unused) {
-    catch_interrupts();
-    const auto environments = TRY(environments_in_use());
+Result<int> clean_environments(const build::CommandEnvironments& environments, std::chrono::hours unused) {
     const auto removed = TRY(environments.remove(unused));
     if (removed.number > 0)
         fmt::print("Removed {} of `containerize exec`, {}\n", counted(removed.number, "environment"),
@@ -141,7 +149,7 @@ Result<int> clean_environments(std::chrono::hours unused) {
 }
 
 Result<int> run_clean(const CacheArguments& arguments) {
-    auto directory = TRY(directory_in_use());
+    const auto [directory, environments] = TRY(places_in_use());
     constexpr auto day = std::chrono::hours(24);
     const auto unused = arguments.all ? std::chrono::hours(0) : arguments.days * day;
     auto removed = TRY(conda::clean_cache(directory, unused));
@@ -151,7 +159,7 @@ Result<int> run_clean(const CacheArguments& arguments) {
                directory.string());
     if (const auto kept = removed.packages.foreign + removed.repodata.foreign; kept > 0)
         fmt::print("Kept {} that containerize did not make\n", counted(kept, "file"));
-    return clean_environments(unused);
+    return clean_environments(environments, unused);
 }
 
 Result<int> run_verify() {

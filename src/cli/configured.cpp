@@ -175,12 +175,9 @@ Result<base::Options> Configured::bases() const {
     return options;
 }
 
-Result<fs::path> Configured::exec_environments() const {
+Result<fs::path> Configured::exec_environments(const fs::path& cache) const {
     auto directory = TRY(config_.directory(Key::exec_environments, environment_));
-    if (!directory.empty()) return directory;
-    const auto configured = TRY(cache());
-    const auto cache = TRY(conda::cache_directory(environment_, configured));
-    return conda::environments_in(cache);
+    return directory.empty() ? conda::environments_in(cache) : directory;
 }
 
 Result<std::uint64_t> Configured::exec_limit() const {

@@ -4,6 +4,7 @@
 #include "cli/configured.h"
 #include "cli/exec.h"
 #include "cli/help.h"
+#include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 
@@ -78,7 +79,8 @@ Result<build::ClaimedEnvironment> provide(const ExecArguments& arguments, const 
     const KeptUmask kept;
     const auto options = TRY(options_from(arguments, command_line));
     const auto configured = TRY(Configured::read());
-    const build::ProvideOptions where{.directory = TRY(configured.exec_environments()),
+    const auto cache = TRY(conda::cache_directory(current_environment(), options.site.cache));
+    const build::ProvideOptions where{.directory = TRY(configured.exec_environments(cache)),
                                       .limit = TRY(configured.exec_limit()),
                                       .anew = arguments.refresh};
     return build::provide_environment(request, options, where);

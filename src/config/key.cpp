@@ -133,16 +133,18 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .kind = Kind::directory,
          .check = check_directory,
          .otherwise = "`exec/UID` in the cache",
-         .description = "Directory in which `containerize exec` keeps your environments. Only you may have access "
-                        "to it. It is created if it is missing"},
+         .description =
+             "Directory in which `containerize exec` keeps your environments. Only you may have access "
+             "to it. It is created if it is missing"},
         {.key = Key::exec_limit,
          .name = "exec_limit",
          .kind = Kind::text,
          .check = check_by<parse_size>,
          .standard = "10G",
          .choices = "10G,...",
-         .description = "Limit for the total size of these environments, such as `500M` or `10G`. Above it, the "
-                        "least recently used ones are removed"},
+         .description =
+             "Limit for the total size of these environments, such as `500M` or `10G`. Above it, the "
+             "least recently used ones are removed"},
         {.key = Key::staging,
          .name = "staging",
          .kind = Kind::directory,

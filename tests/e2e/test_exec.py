@@ -193,10 +193,9 @@ def test_refresh_builds_anew(exec_):
 
 
 def test_the_least_recently_used_one_makes_room(exec_):
-    # Each is larger than half of the limit, but for their wrappers they are alike.
     first, second = exec_.where(), exec_.where("odd")
     size = max(one["bytes"] for one in exec_.kept())
-    exec_.configure(f"defaults:\n  exec_limit: {2 * size + size // 2}\n")
+    exec_.configure(f"defaults:\n  exec_limit: {2 * size + size // 2}\n")  # room for two
     assert exec_.where() == first
     third = exec_.where("twins")
     assert set(exec_.prefixes()) == {first, third}

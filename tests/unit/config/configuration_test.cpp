@@ -131,7 +131,8 @@ TEST_F(ConfigTest, MapsAreMergedByName) {
 
 TEST_F(ConfigTest, ReadsEveryKey) {
     machine("defaults:\n  prefix: /envs/$USER\n  channels: [conda-forge, 'https://x.org/c', /srv/channel]\n"
-            "  conda_config: No\n  cache: ~/cache\n  staging: /local/${USER}\n  base: host\n"
+            "  conda_config: No\n  cache: ~/cache\n  exec_environments: ~/exec\n  exec_limit: 3G\n"
+            "  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  python: conda:3.12\n  "
             "installer: uv\n"
             "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n"
