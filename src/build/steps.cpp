@@ -329,6 +329,7 @@ private:
                                               .previous_lock = previous_lock,
                                               .log = log::current()},
                                              context_.options.umask_bits));
+        log::continue_in(assembly / prefix::state_directory(manifest_.state) / "build.log");
         TRY(prefix::write_module_files(
             assembly / prefix::state_directory(manifest_.state) / "modulefiles",
             {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created}));

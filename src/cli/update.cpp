@@ -61,8 +61,12 @@ void add_update(CLI::App& app, Call& call) {
     add_engine_option(*command, *arguments);
     add_profile_options(*command, *arguments);
     add_work_options(*command, *arguments);
-    on(*command, call,
-       [&call, arguments] { return run_update(*arguments, arguments->prune, call.program, call.line); });
+    add_timings_option(*command, *arguments);
+    on(*command, call, [&call, arguments] {
+        return with_timings(*arguments, [&] {
+            return run_update(*arguments, arguments->prune, call.program, call.line);
+        });
+    });
 }
 
 } // namespace containerize::cli
