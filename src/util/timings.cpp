@@ -173,7 +173,7 @@ Recording recording() {
 
 std::string chart(const Recording& recording, unsigned columns) {
     constexpr std::size_t of_numbers = 20, least_bar = 20, least_title = 8;
-    constexpr std::string_view outside = "not in a stage";
+    constexpr std::string_view outside = "not in a stage", axis_start = "0 s";
     const auto total = recording.seconds;
     auto widest = outside.size();
     for (const auto& row : recording.rows)
@@ -183,8 +183,10 @@ std::string chart(const Recording& recording, unsigned columns) {
     const auto width = room > title ? room - title : 0;
     const auto end = human_seconds(total);
 
-    std::string text = fmt::format("{:{}} {:>8} {:>8}  0 s{:>{}}\n", "stage", title, "start", "seconds", end,
-                                   width > 3 ? width - 3 : 0);
+    std::string text = fmt::format("{:{}} {:>8} {:>8}", "stage", title, "start", "seconds");
+    if (width > axis_start.size() + end.size())
+        text += fmt::format("  {}{:>{}}", axis_start, end, width - axis_start.size());
+    text += '\n';
     const auto add = [&](const std::string& name, const std::string& from, const std::vector<Interval>& busy) {
         text += fmt::format("{:{}} {:>8} {:>8.2f}  {}", fit(name, title), title, from, seconds_of(busy),
                             bar(busy, total, width));
