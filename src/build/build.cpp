@@ -14,6 +14,7 @@
 #include "pip/pylock.h"
 #include "spec/locked_lines.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <functional>
 #include <memory>
@@ -178,8 +179,10 @@ Result<std::string> lock(const inputs::BuildOptions& options) {
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {
+    timings::Span checking(timings::checking);
     auto inputs = TRY(inputs::check_inputs(options));
     TRY(add_base(options, inputs));
+    checking.end();
     const auto builder =
         inputs.requirements ? environments::make_pip_builder : environments::make_conda_builder;
     return finished(options, build_by(builder, options, inputs));

@@ -6,6 +6,7 @@
 #include "inputs/inputs.h"
 #include "manifest/manifest.h"
 #include "prefix/states.h"
+#include "util/timings.h"
 
 namespace containerize::build {
 
@@ -30,6 +31,7 @@ Status check_request(const UpdateOptions& options) {
 } // namespace
 
 Result<BuildSummary> update(const UpdateOptions& options) {
+    timings::Span checking(timings::checking);
     auto previous = TRY(prefix::read_changeable(options.build.prefix));
     TRY(check_request(options));
     auto inputs = TRY(inputs::check_update(options.build, previous));
@@ -37,6 +39,7 @@ Result<BuildSummary> update(const UpdateOptions& options) {
         return fail_input("--prune needs a conda environment file",
                           "with requirements files, nothing is removed", {},
                           "Leave out --prune, or give a conda environment file.");
+    checking.end();
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
         with_build_context(options.build, inputs, [&](const Workplace& place) -> Result<BuildSummary> {

@@ -371,7 +371,8 @@ void add_log_options(CLI::App& command, BuildArguments& arguments) {
 
 void add_timings_option(CLI::App& command, BuildArguments& arguments) {
     command.option_defaults()->group("Work");
-    command.add_flag("--timings", arguments.timings, "Show at the end how long each stage took, also in the log");
+    command.add_flag("--timings", arguments.timings,
+                     "Show at the end how long each stage took, also in the log");
 }
 
 Result<int> with_timings(const BuildArguments& arguments, const std::function<Result<int>()>& command) {

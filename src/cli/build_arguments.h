@@ -67,7 +67,8 @@ void add_log_options(CLI::App& command, BuildArguments& arguments);
 /// --timings, for commands that run within with_timings().
 void add_timings_option(CLI::App& command, BuildArguments& arguments);
 
-/// Runs a command, and then shows the chart of --timings if that was given, whether the command failed or not.
+/// Runs a command, and then shows the chart of --timings if that was given, whether the command failed or
+/// not.
 Result<int> with_timings(const BuildArguments& arguments, const std::function<Result<int>()>& command);
 
 /// The commands themselves, called with parsed options. They return the exit code.

@@ -63,9 +63,8 @@ void add_update(CLI::App& app, Call& call) {
     add_work_options(*command, *arguments);
     add_timings_option(*command, *arguments);
     on(*command, call, [&call, arguments] {
-        return with_timings(*arguments, [&] {
-            return run_update(*arguments, arguments->prune, call.program, call.line);
-        });
+        return with_timings(
+            *arguments, [&] { return run_update(*arguments, arguments->prune, call.program, call.line); });
     });
 }
 

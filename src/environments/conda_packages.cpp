@@ -57,6 +57,7 @@ private:
 
     // The digests of all images are compared: many, and some are large.
     Status find_images() {
+        const timings::Span span("Looking for packed packages");
         TRY(in_parallel(context_.jobs, packages_.size(), [this](std::size_t i) -> Status {
             if (interrupted()) return fail_interrupted();
             const timings::Piece piece("verifying");

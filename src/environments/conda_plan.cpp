@@ -11,6 +11,7 @@
 #include "root/root.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <optional>
@@ -233,9 +234,11 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     for (const auto& package : machine)
         log::detail(fmt::format("the machine: {} {} {}", package.name, package.version, package.build));
 
+    timings::Span reading("Reading package lists");
     auto lists =
         TRY(conda::fetch_repodata(plan.channels, {options.conda.subdir, "noarch"}, config,
                                   {.cache = cache, .offline = options.conda.offline || config.offline}));
+    reading.end();
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;
     if (present != nullptr) installed = TRY(list_installed(present->installed, present->directory));

@@ -12,6 +12,7 @@
 #include "prefix/states.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <functional>
@@ -179,6 +180,7 @@ private:
 
     Status run_command() {
         if (request_.command.empty()) return {};
+        const timings::Span span("Running the command");
         if (is_interactive_shell())
             log::info("You can now change everything below " + context_.prefix.string() +
                       ". `exit` ends the shell and packs your changes.");

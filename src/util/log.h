@@ -17,7 +17,8 @@ enum class Level { quiet, normal, verbose };
 Status open(const std::filesystem::path& file, Level level);
 /// Also writes to `file` everything logged so far and from now on (`--log`).
 Status also(const std::filesystem::path& file);
-/// Adds what is logged from now on to a copy of the log, if it can be written. The copy may be moved meanwhile.
+/// Adds what is logged from now on to a copy of the log, if it can be written. The copy may be moved
+/// meanwhile.
 void continue_in(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
@@ -34,8 +35,8 @@ void info(std::string_view line);
 /// Logs to both, always, with "warning: " in front.
 void warn(std::string_view line);
 
-/// Logs the text that `draw` makes for a number of columns: for 80 to the file, and, unless -q, for those of the
-/// terminal to stderr.
+/// Logs the text that `draw` makes for a number of columns: for 80 to the file, and, unless -q, for those of
+/// the terminal to stderr.
 void table(const std::function<std::string(unsigned columns)>& draw);
 
 /// Columns for a line of progress; 0 if stderr is no terminal or -q was given.

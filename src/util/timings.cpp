@@ -187,16 +187,19 @@ std::string chart(const Recording& recording, unsigned columns) {
     if (width > axis_start.size() + end.size())
         text += fmt::format("  {}{:>{}}", axis_start, end, width - axis_start.size());
     text += '\n';
-    const auto add = [&](const std::string& name, const std::string& from, const std::vector<Interval>& busy) {
-        text += fmt::format("{:{}} {:>8} {:>8.2f}  {}", fit(name, title), title, from, seconds_of(busy),
-                            bar(busy, total, width));
+    const auto add = [&](const std::string& name, const std::string& from, double seconds,
+                         const std::string& marks) {
+        text += fmt::format("{:{}} {:>8} {:>8.2f}  {}", fit(name, title), title, from, seconds, marks);
         text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';
     };
     for (const auto& row : recording.rows)
         add(std::string(2 * std::size_t{row.depth}, ' ') + row.title,
-            fmt::format("{:.2f}", row.busy.front().from), row.busy);
-    add(std::string(outside), "", gaps(recording));
+            fmt::format("{:.2f}", row.busy.front().from), seconds_of(row.busy), bar(row.busy, total, width));
+    const auto rest = gaps(recording);
+    auto marks = bar(rest, total, width);
+    std::ranges::replace(marks, '.', ' '); // there are moments between all rows
+    add(std::string(outside), "", seconds_of(rest), marks);
     return text;
 }
 

@@ -35,8 +35,11 @@ private:
     std::size_t row_;
 };
 
-/// A piece of work of one of several threads. What a thread does under this title, within the same row, is one
-/// row: "packing, thread 2".
+/// The row of what a command does before it builds.
+inline constexpr std::string_view checking = "Checking the inputs";
+
+/// A piece of work of one of several threads. What a thread does under this title, within the same row, is
+/// one row: "packing, thread 2".
 class Piece {
 public:
     explicit Piece(std::string_view title);
@@ -55,9 +58,9 @@ struct Recording {
 /// What was recorded so far. Rows that are open end now.
 Recording recording();
 
-/// A line for each row, with its start, duration, and place on an axis of time from start() on, and at the end
-/// one for the seconds that are in none of them. No line is wider than `columns`, unless there is no room even
-/// for the numbers.
+/// A line for each row, with its start, duration, and place on an axis of time from start() on, and at the
+/// end one for the seconds that are in none of them. No line is wider than `columns`, unless there is no room
+/// even for the numbers.
 std::string chart(const Recording& recording, unsigned columns);
 
 } // namespace containerize::timings

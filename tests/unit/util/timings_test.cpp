@@ -51,7 +51,8 @@ TEST(Timings, Chart) {
 TEST(Timings, ChartIsAsWideAsTheTerminal) {
     for (const unsigned columns : {31U, 40U, 80U, 200U})
         EXPECT_EQ(widest(timings::chart(of_a_build, columns)), columns);
-    const timings::Recording long_title = {.rows = {{.title = std::string(200, 'x'), .busy = {{0, 1}}}}, .seconds = 1};
+    const timings::Recording long_title = {.rows = {{.title = std::string(200, 'x'), .busy = {{0, 1}}}},
+                                           .seconds = 1};
     EXPECT_EQ(widest(timings::chart(long_title, 80)), 80);
     // The numbers remain.
     EXPECT_NE(timings::chart(of_a_build, 0).find("7.00"), std::string::npos);
@@ -98,7 +99,8 @@ TEST(Timings, RowsAreWithinOthers) {
     std::vector<std::pair<std::string, unsigned>> rows;
     for (const auto& row : recording.rows)
         rows.emplace_back(row.title, row.depth);
-    const decltype(rows) expected = {{"outer", 0}, {"work, thread 1", 1}, {"inner", 1}, {"work, thread 1", 2}, {"work, thread 2", 1}, {"open", 0}};
+    const decltype(rows) expected = {{"outer", 0},          {"work, thread 1", 1}, {"inner", 1},
+                                     {"work, thread 1", 2}, {"work, thread 2", 1}, {"open", 0}};
     EXPECT_EQ(rows, expected);
     EXPECT_EQ(recording.rows[4].busy.size(), 2);
     for (const auto& row : recording.rows)
