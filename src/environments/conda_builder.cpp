@@ -14,6 +14,7 @@
 #include "environments/pip_part.h"
 #include "environments/writable_images.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <set>
@@ -155,6 +156,7 @@ private:
     }
 
     Status mount() {
+        const timings::Span span("Mounting the image");
         images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         return {};
     }

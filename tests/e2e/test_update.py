@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -134,6 +135,43 @@ def test_squash(installed, user):
     installed.call("squash", installed.prefix)
     again = installed.log()[0]["squashed"]
     assert again[:3] == made_by and "squash" in again[3] and "six==1.15.0" in again[4]
+
+
+def timings(said):
+    """The titles in a chart of --timings, without those of threads. Checks that its rows account for all of the time."""
+    header, *lines = said.rpartition("Timings:\n")[2].splitlines()
+    total = float(re.fullmatch(r"stage +start +seconds  0 s +([0-9.]+) s", header).group(1))
+    rows = [re.fullmatch(r"( *)(\S.*?)  +(?:[0-9.]+  +)?([0-9]+\.[0-9]{2})(?:  [ .#]+)?", line).groups() for line in lines]
+    assert abs(sum(float(seconds) for indent, _, seconds in rows if not indent) - total) < 0.06 + 0.005 * len(rows), "each second is in one row"
+    assert max(map(len, [header, *lines])) <= 80 and rows[-1][1] == "not in a stage"
+    return [title for _, title, _ in rows if ", thread " not in title]
+
+
+def test_timings(installed, user, work):
+    done = installed.new(user.write(work / "more.txt", "six==1.16.0\niniconfig==2.0.0\n"), "--force", "--timings")
+    always = ["Adding support for venvs", "Removing secrets", "Compiling byte-code", "Recording the environment", "Listing packages"]
+    built = ["Checking the inputs", "Preparing", "Creating the environment", "Resolving requirements", "Packing packages", "Linking packages",
+             *always, "Packing the image", "Publishing", "Cleaning up", "not in a stage"]
+    assert [title for title in timings(done.stderr) if title in built] == built
+    assert re.search("^  (verifying|packing), thread 1 ", done.stderr, re.MULTILINE)
+    assert timings((installed.prefix / "share/build.log").read_text()) == timings(done.stderr)
+
+    done = installed.update("--timings", "--", "pip", "install", "-q", "pygments==2.17.2")
+    assert timings(done.stderr) == ["Checking the inputs", "Preparing", "Mounting the environment", "Running the command", *always,
+                                    "Packing the changes", "Publishing", "Cleaning up", "not in a stage"]
+    assert timings((installed.prefix / "share/build.log").read_text()) == timings(done.stderr)
+    assert "Timings" in (installed.prefix / "states/1/build.log").read_text()
+
+    done = installed.call("squash", "-q", "--timings", "--log", work / "log", installed.prefix)
+    assert done.stderr == ""
+    squashed = ["Preparing", "Verifying the images", "Packing the image", "Publishing", "Cleaning up", "not in a stage"]
+    for log in (work / "log", installed.prefix / "share/build.log"):
+        assert [title for title in timings(log.read_text()) if title in squashed] == squashed
+
+    failed = installed.update("--timings", "--", "false", check=False)
+    assert failed.returncode == 1 and "Running the command" in timings(failed.stderr.partition("containerize: ")[0])
+    assert "Timings" not in installed.update("--", "pip", "uninstall", "-qy", "pygments").stderr
+    assert "Timings" not in (installed.prefix / "share/build.log").read_text()
 
 
 def test_a_damaged_image_is_not_squashed(installed, user):
@@ -435,7 +473,9 @@ def records(installation):
 
 
 def test_packages_of_conda_come_and_go(conda, user, work):
-    conda.new(conda.spec(["python=3.11", "numpy=1.24", "linked"]))
+    done = conda.new(conda.spec(["python=3.11", "numpy=1.24", "linked"]), "--timings")
+    assert {"Reading package lists", "Solving", "Looking for packed packages", "Packing packages", "Installing packages", "Linking byte-code",
+            "Compiling packages", "Running link scripts"} <= set(timings(done.stderr))
     before = records(conda)
     layers = conda.update(conda.spec(["where", "active"])).stdout
     assert "state 2" in layers
