@@ -99,7 +99,6 @@ std::string bar(const std::vector<Interval>& busy, double total, std::size_t wid
         const auto share = overlap(busy, {.from = from, .to = from + step});
         if (share > 0) text[i] = share >= step / 2 ? '#' : '.';
     }
-    text.erase(text.find_last_not_of(' ') + 1);
     return text;
 }
 
@@ -117,6 +116,23 @@ std::vector<Interval> gaps(const Recording& recording) {
     }
     if (recording.seconds > covered) free.push_back({.from = covered, .to = recording.seconds});
     return free;
+}
+
+struct Widths {
+    std::size_t title, bar;
+};
+
+/// Long titles are cut before the bar becomes too short to read.
+Widths widths_for(const std::vector<std::string>& titles, std::size_t columns) {
+    constexpr std::size_t of_numbers = 20, least_bar = 20, least_title = 8;
+    const auto widest = std::ranges::max(titles, {}, &std::string::size).size();
+    const auto room = columns > of_numbers ? columns - of_numbers : 0;
+    const auto title = std::min(widest, std::max(least_title, room > least_bar ? room - least_bar : 0));
+    return {.title = title, .bar = room > title ? room - title : 0};
+}
+
+std::string hundredths(double seconds) {
+    return fmt::format("{:.2f}", seconds);
 }
 
 } // namespace
@@ -172,35 +188,32 @@ Recording recording() {
 }
 
 std::string chart(const Recording& recording, unsigned columns) {
-    constexpr std::size_t of_numbers = 20, least_bar = 20, least_title = 8;
     constexpr std::string_view outside = "not in a stage", axis_start = "0 s";
-    const auto total = recording.seconds;
-    auto widest = outside.size();
+    auto titles = std::vector{std::string("stage")};
     for (const auto& row : recording.rows)
-        widest = std::max(widest, 2 * std::size_t{row.depth} + row.title.size());
-    const auto room = columns > of_numbers ? columns - of_numbers : 0;
-    const auto title = std::min(widest, std::max(least_title, room > least_bar ? room - least_bar : 0));
-    const auto width = room > title ? room - title : 0;
-    const auto end = human_seconds(total);
-
-    std::string text = fmt::format("{:{}} {:>8} {:>8}", "stage", title, "start", "seconds");
-    if (width > axis_start.size() + end.size())
-        text += fmt::format("  {}{:>{}}", axis_start, end, width - axis_start.size());
-    text += '\n';
-    const auto add = [&](const std::string& name, const std::string& from, double seconds,
-                         const std::string& marks) {
-        text += fmt::format("{:{}} {:>8} {:>8.2f}  {}", fit(name, title), title, from, seconds, marks);
-        text.erase(text.find_last_not_of(' ') + 1);
-        text += '\n';
+        titles.push_back(std::string(2 * std::size_t{row.depth}, ' ') + row.title);
+    titles.emplace_back(outside);
+    const auto [title, width] = widths_for(titles, columns);
+    const auto line = [title = title](const std::string& text, const std::string& from,
+                                      const std::string& seconds, const std::string& marks) {
+        auto made = fmt::format("{:{}} {:>8} {:>8}  {}", fit(text, title), title, from, seconds, marks);
+        made.erase(made.find_last_not_of(' ') + 1);
+        return made;
     };
-    for (const auto& row : recording.rows)
-        add(std::string(2 * std::size_t{row.depth}, ' ') + row.title,
-            fmt::format("{:.2f}", row.busy.front().from), seconds_of(row.busy), bar(row.busy, total, width));
+
+    const auto end = human_seconds(recording.seconds);
+    const bool fits = width > axis_start.size() + end.size();
+    auto text = line(titles.front(), "start", "seconds",
+                     fits ? fmt::format("{}{:>{}}", axis_start, end, width - axis_start.size()) : "");
+    for (std::size_t i = 0; i < recording.rows.size(); ++i) {
+        const auto& busy = recording.rows[i].busy;
+        text += "\n" + line(titles[i + 1], hundredths(busy.front().from), hundredths(seconds_of(busy)),
+                            bar(busy, recording.seconds, width));
+    }
     const auto rest = gaps(recording);
-    auto marks = bar(rest, total, width);
+    auto marks = bar(rest, recording.seconds, width);
     std::ranges::replace(marks, '.', ' '); // there are moments between all rows
-    add(std::string(outside), "", seconds_of(rest), marks);
-    return text;
+    return text + "\n" + line(titles.back(), "", hundredths(seconds_of(rest)), marks);
 }
 
 } // namespace containerize::timings

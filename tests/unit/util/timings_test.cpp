@@ -1,6 +1,7 @@
 #include "util/progress.h"
 #include "util/timings.h"
 
+#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -14,11 +15,9 @@ using timings::Row;
 
 std::vector<std::string> lines_of(const std::string& text) {
     std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size();) {
-        const auto end = text.find('\n', at);
-        lines.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(std::move(line));
     return lines;
 }
 
@@ -39,13 +38,12 @@ const timings::Recording of_a_build = {
 } // namespace
 
 TEST(Timings, Chart) {
-    EXPECT_EQ(timings::chart(of_a_build, 59),
-              "stage                  start  seconds  0 s           10.0 s\n"
-              "Creating                0.00     2.00  ####\n"
-              "Packing packages        2.00     7.00      ##############\n"
-              "  packing, thread 1     2.00     6.00      ####  ########\n"
-              "  packing, thread 2     2.00     0.10      .\n"
-              "not in a stage                   1.00                    ##\n");
+    EXPECT_EQ(timings::chart(of_a_build, 59), "stage                  start  seconds  0 s           10.0 s\n"
+                                              "Creating                0.00     2.00  ####\n"
+                                              "Packing packages        2.00     7.00      ##############\n"
+                                              "  packing, thread 1     2.00     6.00      ####  ########\n"
+                                              "  packing, thread 2     2.00     0.10      .\n"
+                                              "not in a stage                   1.00                    ##");
 }
 
 TEST(Timings, ChartIsAsWideAsTheTerminal) {
