@@ -160,7 +160,6 @@ def test_timings(installed, user, work):
     assert timings(done.stderr) == ["Checking the inputs", "Preparing", "Mounting the environment", "Running the command", *always,
                                     "Packing the changes", "Publishing", "Cleaning up", "not in a stage"]
     assert timings((installed.prefix / "share/build.log").read_text()) == timings(done.stderr)
-    assert "Timings" in (installed.prefix / "states/1/build.log").read_text()
 
     done = installed.call("squash", "-q", "--timings", "--log", work / "log", installed.prefix)
     assert done.stderr == ""
