@@ -179,7 +179,7 @@ Result<std::string> lock(const inputs::BuildOptions& options) {
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {
-    timings::Span checking(timings::checking);
+    timings::Span checking("Checking the inputs");
     auto inputs = TRY(inputs::check_inputs(options));
     TRY(add_base(options, inputs));
     checking.end();

@@ -29,6 +29,12 @@ public:
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
                         const std::filesystem::path& directory, const std::string& python_name);
 
+    /// What install_file() would install. Changes nothing.
+    Result<pip::Resolution> plan_file(const std::filesystem::path& file, const spec::Requirements& read,
+                                      const std::filesystem::path& directory, const std::string& python_name);
+    /// What install() would install. Changes nothing.
+    Result<pip::Resolution> plan(const std::vector<Located>& lines, const std::string& python_name);
+
     /// Uninstalls pip packages that differ from the lock, if the lock lists pip packages. Call it before
     /// conda packages are changed: pip deletes files by path, whoever owns them by then. `present` is the
     /// lock of the existing installation, with its checksums.
@@ -48,6 +54,8 @@ public:
 
 private:
     Status check_python(const std::string& python_name) const;
+    /// The file that keeps pip from changing what is installed already; empty if nothing is kept.
+    Result<std::filesystem::path> constraints_for(const CondaContents& contents) const;
     Status install_converted(const spec::Requirements& read, const std::string& python_name);
     /// Installs lines of a lock. Without `dependencies`, they list all packages.
     Status install_lines_of_lock(const std::vector<Located>& lines, bool dependencies);

@@ -35,9 +35,6 @@ private:
     std::size_t row_;
 };
 
-/// The row of what a command does before it builds.
-inline constexpr std::string_view checking = "Checking the inputs";
-
 /// A piece of work of one of several threads. What a thread does under this title, within the same row, is
 /// one row: "packing, thread 2".
 class Piece {

@@ -504,6 +504,55 @@ def test_packages_of_conda_come_and_go(conda, user, work):
     assert records(again) == records(conda)
 
 
+def planned(installation, *options):
+    """What `update --dry-run` shows, by package: how, from where, the version before and after. Checks that it changes nothing."""
+    before = installation.files(), (installation.prefix / "containerize.json").stat().st_mtime_ns
+    shown = json.loads(installation.update("--dry-run", "--json", *options).stdout)
+    table = installation.update("--dry-run", *options).stdout
+    assert (installation.files(), (installation.prefix / "containerize.json").stat().st_mtime_ns) == before
+    assert staging_directories(installation.user) == []
+    for one in shown["packages"]:
+        versions = [one[key]["version"] if key in one else "-" for key in ("before", "after")]
+        assert [one["name"], one["change"], *versions] in [line.split()[:4] for line in table.splitlines()]
+    assert shown["bytes"] == sum(one.get("size", 0) for one in shown["packages"])
+    return shown, {one["name"]: (one["change"], one["from"], *(one[key]["version"] for key in ("before", "after") if key in one))
+                   for one in shown["packages"]}
+
+
+def test_a_dry_run_shows_what_changes(conda, channels):
+    conda.new(conda.spec(["python=3.11", "numpy=1.24", "where"], "  - pip:\n    - six==1.16.0\n"))
+    spec = conda.spec(["python=3.11", "numpy=1.25", "active"])
+    shown, changes = planned(conda, "--prune", spec)
+    assert changes["numpy"] == ("changed", "conda", "1.24.0", "1.25.0") and changes["active"] == ("added", "conda", "1.0")
+    assert changes["where"] == ("removed", "conda", "1.0") and shown["unsolved"] == 0
+    numpy = next(one for one in shown["packages"] if one["name"] == "numpy")
+    assert numpy["before"]["build"] == numpy["after"]["build"] == "py311_0" and numpy["after"]["channel"].endswith("/main")
+    (file,) = (channels / "main/linux-64").glob("numpy-1.25.0-py311_0.*")
+    assert numpy["size"] == file.stat().st_size
+    conda.update(conda.spec(["numpy=1.25", "active"]))
+    assert {"numpy-1.25.0-py311_0", "active-1.0-0"} <= records(conda)
+    assert planned(conda, conda.spec(["numpy=1.25", "active"]))[1] == {}
+
+    pip = "  - pip:\n    - six==1.15.0\n"
+    assert planned(conda, conda.spec(["python=3.11"], pip))[1] == {"six": ("changed", "pip", "1.16.0", "1.15.0")}
+    shown, changes = planned(conda, conda.spec(["linked"], pip))
+    assert changes["linked"][:2] == ("added", "conda") and "six" not in changes and shown["unsolved"] == 1
+    assert "(1 line) are not solved here" in conda.update("--dry-run", conda.spec(["linked"], pip)).stdout
+
+
+def test_a_dry_run_of_requirements(installed, user, work):
+    spec = user.write(work / "more.txt", "six==1.15.0\niniconfig==2.0.0\n")
+    expected = {"six": ("changed", "pip", "1.16.0", "1.15.0"), "iniconfig": ("added", "pip", "2.0.0")}
+    assert planned(installed, spec)[1] == planned(installed, "-r", spec)[1] == expected
+    assert "0 packages would change." in installed.update("--dry-run", user.write(work / "same.txt", "six\n")).stdout
+    script = user.write(work / "post.sh", f"touch {work}/ran\n")
+    for options in (["--", "touch", work / "ran"], ["--post-install", script], ["-r", spec, "--pre-install", script], ["-r", spec, "--uv"]):
+        refused = installed.update("--dry-run", *options, check=False)
+        assert refused.returncode == 2 and "--dry-run cannot" in refused.stderr and refused.stdout == "" and not (work / "ran").exists()
+    editable = installed.update("--dry-run", "-r", user.write(work / "editable.txt", f"-e {work}\n"), check=False)
+    assert editable.returncode == 2 and "known only after the installation" in editable.stderr
+
+
 def test_conflicts_change_nothing(conda):
     conda.new(conda.spec(["picky", "torchlike=1.13"]))
     before = conda.files()
