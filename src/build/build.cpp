@@ -15,6 +15,7 @@
 #include "pip/sources.h"
 #include "spec/locked_lines.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <functional>
 #include <memory>
@@ -186,8 +187,10 @@ Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const Wanted
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {
+    timings::Span checking("Checking the inputs");
     auto inputs = TRY(inputs::check_inputs(options));
     TRY(add_base(options, inputs));
+    checking.end();
     const auto builder =
         inputs.requirements ? environments::make_pip_builder : environments::make_conda_builder;
     return finished(options, build_by(builder, options, inputs));

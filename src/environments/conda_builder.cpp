@@ -17,6 +17,7 @@
 #include "environments/wheel_linker.h"
 #include "environments/writable_images.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <set>
@@ -194,6 +195,7 @@ private:
     }
 
     Status mount() {
+        const timings::Span span("Mounting the image");
         images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         return {};
     }

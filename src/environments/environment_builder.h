@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,24 @@ struct UpdateRequest {
 /// receives what the input and the user's command change.
 std::unique_ptr<EnvironmentBuilder>
 make_update_builder(BuildContext& context, const manifest::Manifest& previous, const UpdateRequest& request);
+
+/// A package that an update would add (no `before`), remove (no `after`), or replace.
+struct PackageChange {
+    struct Version {
+        std::string version;
+        std::string build = {}, channel = {}; ///< of conda packages
+    };
+    std::string name;
+    bool of_pip = false;
+    std::optional<Version> before = {}, after = {};
+    std::uint64_t size = 0; ///< bytes of the file that is installed; 0 if unknown
+};
+struct UpdatePlan {
+    std::vector<PackageChange> changes; ///< those of conda first, each sorted by name
+    std::size_t unsolved = 0; ///< requirements for pip, which depend on packages that conda would change
+};
+/// What an update would change.
+Result<UpdatePlan> plan_update(BuildContext& context, const manifest::Manifest& previous, bool prune);
 
 /// For a venv at the prefix.
 Activation venv_activation();

@@ -7,6 +7,7 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace containerize::environments {
@@ -56,16 +57,8 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     TRY(check_python(python_name));
     if (read.converted) return install_converted(read, python_name);
     Stage stage(pip_stage);
-    fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
-    auto fixed = pip_list(locked_);
-    // In a venv, too, pip may replace itself and setuptools.
-    if (context_.options.conda.constraints && !only_python_is_requested(contents))
-        fixed += pip_list(contents.of_conda);
-    if (!fixed.empty()) {
-        constraints = context_.staging / "constraints.txt";
-        TRY(write_file(constraints, fixed));
-    }
+    const auto constraints = TRY(constraints_for(contents));
     TRY(install_all({{.file = file, .read = read, .directory = directory, .constraints = constraints}},
                     python_name, stage));
     stage.finish("with " + installers_.name());
@@ -75,6 +68,44 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
         TRY(check_unchanged(locked_, contents, file.string()));
     }
     return note(installers_, read, directory, python_name);
+}
+
+Result<fs::path> PipPart::constraints_for(const CondaContents& contents) const {
+    auto fixed = pip_list(locked_);
+    // In a venv, too, pip may replace itself and setuptools.
+    if (context_.options.conda.constraints && !only_python_is_requested(contents))
+        fixed += pip_list(contents.of_conda);
+    if (fixed.empty()) return fs::path();
+    auto constraints = context_.staging / "constraints.txt";
+    TRY(write_file(constraints, fixed));
+    return constraints;
+}
+
+Result<pip::Resolution> PipPart::plan_file(const fs::path& file, const spec::Requirements& read,
+                                           const fs::path& directory, const std::string& python_name) {
+    TRY(check_python(python_name));
+    Stage stage("Resolving pip packages");
+    const auto version = TRY(installers_.version_of_python());
+    TRY(check_version_of_python(read, version));
+    const auto contents = TRY(read_contents(context_.root(), python_name));
+    const auto constraints = TRY(constraints_for(contents));
+    pip::Resolution all;
+    for (auto& one : TRY(requirements_to_install(file, read, directory, context_.staging))) {
+        if (!one.verified) one.constraints = constraints;
+        auto resolution = TRY(installers_.resolve(one, stage));
+        std::ranges::move(resolution.packages, std::back_inserter(all.packages));
+        if (all.obstacle.empty()) all.obstacle = std::move(resolution.obstacle);
+    }
+    stage.finish("with " + installers_.name());
+    return all;
+}
+
+Result<pip::Resolution> PipPart::plan(const std::vector<Located>& lines, const std::string& python_name) {
+    const fs::path file = context_.staging / "pip-requirements.txt";
+    const auto read = TRY(write_requirements(file, lines, context_.inputs.spec));
+    auto planned = plan_file(file, read, context_.inputs.spec.parent_path(), python_name);
+    if (!planned) planned.error().where = context_.inputs.spec.string();
+    return planned;
 }
 
 Status PipPart::install_converted(const spec::Requirements& read, const std::string& python_name) {

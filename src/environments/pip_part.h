@@ -38,6 +38,12 @@ public:
     Status install_file(const std::filesystem::path& file, const spec::Requirements& read,
                         const std::filesystem::path& directory, const std::string& python_name);
 
+    /// What install_file() would install. Changes nothing.
+    Result<pip::Resolution> plan_file(const std::filesystem::path& file, const spec::Requirements& read,
+                                      const std::filesystem::path& directory, const std::string& python_name);
+    /// What install() would install. Changes nothing.
+    Result<pip::Resolution> plan(const std::vector<Located>& lines, const std::string& python_name);
+
     /// Uninstalls pip packages that differ from the lock, if the lock lists pip packages. Call it before
     /// conda packages are changed: pip deletes files by path, whoever owns them by then. `present` is the
     /// lock of the existing installation, with its checksums.
@@ -71,6 +77,8 @@ public:
 
 private:
     Status check_python(const std::string& python_name) const;
+    /// The file that keeps pip from changing what is installed already; empty if nothing is kept.
+    Result<std::filesystem::path> constraints_for(const CondaContents& contents) const;
     /// Links the packages, or lets pip or uv install them.
     Status install_all(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
                        Stage& stage);
