@@ -50,7 +50,7 @@ bool names_index(const spec::RequirementLine& line) {
     if (!line.text.starts_with('-')) return false;
     const auto words = split_words(line.text).value_or(std::vector<std::string>());
     return std::ranges::any_of(words, [](const std::string& word) {
-        const auto* option = spec::find_option(word);
+        const auto* option = word.starts_with('-') ? spec::find_option(word) : nullptr;
         return option != nullptr && (option->name == "--index-url" || option->name == "--no-index");
     });
 }
