@@ -81,8 +81,8 @@ TEST(Pylock, NamesSources) {
 
 TEST(Pylock, HasNoVersionOfSourceTrees) {
     const auto has_version = [](const Origin& origin) {
-        const auto text =
-            entry_of({.name = "p", .version = "1.0", .kind = Kind::needs_build, .source = origin});
+        const auto text = entry_of(
+            {.name = "p", .version = "1.0", .direct_url = "{}", .kind = Kind::needs_build, .source = origin});
         return text.find("version = ") != text.npos;
     };
     EXPECT_TRUE(has_version({.url = "https://h/p-1.0.tar.gz", .sha256 = checksum}));
@@ -165,7 +165,9 @@ TEST(Pylock, IsReadBack) {
     ASSERT_EQ(read.packages.size(), lock.packages.size()) << text;
     for (std::size_t i = 0; i < lock.packages.size(); ++i) {
         EXPECT_EQ(read.packages[i].name, lock.packages[i].name);
-        EXPECT_EQ(read.packages[i].version, "1");
+        const auto kind = lock.packages[i].source.kind;
+        const bool is_source_tree = kind == Source::repository || kind == Source::directory;
+        EXPECT_EQ(read.packages[i].version, is_source_tree ? "" : "1");
         EXPECT_EQ(read.packages[i].source, lock.packages[i].source) << text;
     }
     EXPECT_EQ(read.options, lock.options);
