@@ -79,7 +79,7 @@ Result<OpenFile> fetch(const Wheel& wheel, const fs::path& cache, const http::Se
 }
 
 Result<std::string> program_in(const OpenFile& file, const Wheel& wheel) {
-    const auto archive = TRY(wheel::WheelArchive::open(file, pip::file_name_in(std::string(wheel.url))));
+    const auto archive = TRY(wheel::WheelArchive::open(file, pip::file_name_in(wheel.url)));
     std::string program;
     const auto visit = [&](const wheel::WheelEntry& entry, const wheel::ReadMore& read) -> Status {
         const bool is_it = entry.place == wheel::Place{wheel::Scheme::scripts, "uv"};

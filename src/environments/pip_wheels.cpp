@@ -1,5 +1,6 @@
 #include "environments/pip_wheels.h"
 
+#include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/url.h"
 #include "pip/distributions.h"
