@@ -72,6 +72,15 @@ spec::PipSource source_of(const pip::Distribution& installed, const IndexFiles& 
     return found == files.end() ? spec::PipSource() : found->second;
 }
 
+/// The "--hash=..." options, after a blank, of a package from an index; empty if there are none.
+std::string checksum_of(const pip::Distribution& installed, const KnownOfPip& known) {
+    const auto pin = pin_of(installed);
+    if (const auto found = known.checksums.find(pin); found != known.checksums.end()) return found->second;
+    const auto file = known.files.find(pin);
+    const bool has_checksum = file != known.files.end() && !file->second.sha256.empty();
+    return has_checksum ? " --hash=sha256:" + file->second.sha256 : "";
+}
+
 /// Why a pylock.toml cannot list this package; may be empty.
 std::string obstacle_to_locking(const spec::LockedPackage& package) {
     const auto& source = package.source;
@@ -141,8 +150,13 @@ bool fits_line(const pip::Distribution& installed, const std::string& line, cons
 }
 
 void add_index_files(const std::vector<pip::ResolvedPackage>& packages, IndexFiles& files) {
-    for (const auto& one : packages)
-        if (one.direct_url.empty()) files[pin(one.name, one.version)] = pip::source_of(one);
+    for (const auto& one : packages) {
+        if (!one.direct_url.empty()) continue;
+        auto source = pip::source_of(one);
+        auto& known = files[pin(one.name, one.version)];
+        // Of the same file, an earlier lock may tell more or less. A lock must not depend on the installer.
+        if (known.sha256.empty() || known.sha256 != source.sha256) known = std::move(source);
+    }
 }
 
 void add_index_files(const std::vector<spec::LockedPackage>& packages, IndexFiles& files) {
@@ -157,11 +171,9 @@ void lock_requirements(const std::vector<pip::Distribution>& installed, const Kn
     locked.pip_requested.emplace();
     locked.of_pip.emplace();
     for (const auto& one : installed) {
-        const auto checksum = one.origin ? known.checksums.end() : known.checksums.find(pin_of(one));
         // What comes from an index has only a name and a version.
         lines.push_back(one.origin ? without_secrets(requirement_line(one))
-                                   : requirement_line(one) +
-                                         (checksum == known.checksums.end() ? "" : checksum->second));
+                                   : requirement_line(one) + checksum_of(one, known));
         if (one.requested) locked.pip_requested->push_back(pip::normalised_name(one.name));
         locked.of_pip->push_back({.name = one.name,
                                   .version = one.version,

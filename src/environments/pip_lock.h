@@ -28,7 +28,7 @@ Checksums checksums_in_lines(const std::vector<std::string>& lines);
 /// Maps "name==version" to the file of a package from an index.
 using IndexFiles = std::map<std::string, spec::PipSource>;
 
-/// Adds those of the packages that come from an index. They replace earlier ones.
+/// Adds those of the packages that come from an index. They replace earlier ones with other content.
 void add_index_files(const std::vector<pip::ResolvedPackage>& packages, IndexFiles& files);
 /// Adds those that an earlier lock has, if they are not known yet.
 void add_index_files(const std::vector<spec::LockedPackage>& packages, IndexFiles& files);

@@ -282,7 +282,7 @@ bool PipPart::is_known(const std::string& pin) const {
 
 /// Asks uv for the files of what it has installed.
 Status PipPart::ask_uv(const Installers& installers, const std::string& python_name) {
-    auto contents = TRY(read_contents(context_.root(), python_name));
+    const auto contents = TRY(read_contents(context_.root(), python_name));
     std::vector<pip::Planned> installed;
     for (const auto& one : contents.of_pip)
         if (!one.origin && !is_known(pin_of(one)))
@@ -295,10 +295,6 @@ Status PipPart::ask_uv(const Installers& installers, const std::string& python_n
         return {};
     }
     add_index_files(*answer, known_.files);
-    for (const auto& one : contents.of_pip)
-        if (const auto found = known_.files.find(pin_of(one));
-            found != known_.files.end() && !found->second.sha256.empty())
-            known_.checksums.emplace(pin_of(one), " --hash=sha256:" + found->second.sha256);
     return {};
 }
 
