@@ -32,6 +32,10 @@ std::filesystem::path uv_in(const std::filesystem::path& cache);
 /// The directory of this user's environments for single commands (build/command_environments.h).
 std::filesystem::path environments_in(const std::filesystem::path& cache);
 
+/// Whether only this user and root can replace what is in uv_in(): others cannot be its parents' owners, who
+/// may rename everything there.
+bool is_uv_safe(const std::filesystem::path& cache);
+
 /// Creates packages_in() or wheels_in(): whoever can write to the cache can write there, but only change
 /// their own files.
 Status make_shared(const std::filesystem::path& directory);

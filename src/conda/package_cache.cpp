@@ -454,10 +454,11 @@ Result<CacheUse> clean(const fs::path& directory, IsOurs is_ours, std::int64_t o
 }
 
 /// uv's own cache is a tree.
-CacheUse use_of_uv(const fs::path& directory) {
+CacheUse use_of_uv(const fs::path& cache) {
     CacheUse use;
+    if (!is_uv_safe(cache)) return use;
     std::error_code ignored;
-    for (const auto& entry : entries_below(directory, ignored)) {
+    for (const auto& entry : entries_below(uv_in(cache), ignored)) {
         struct stat info {};
         if (lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
         ++use.files;
@@ -467,11 +468,12 @@ CacheUse use_of_uv(const fs::path& directory) {
 }
 
 /// As a whole: each use of the program gives its directory the current time.
-Result<CacheUse> clean_uv(const fs::path& directory, std::int64_t oldest) {
+Result<CacheUse> clean_uv(const fs::path& cache, std::int64_t oldest) {
     struct stat info {};
-    if (lstat(directory.c_str(), &info) != 0 || info.st_mtim.tv_sec >= oldest) return CacheUse{};
-    const auto use = use_of_uv(directory);
-    TRY(remove_tree(directory));
+    if (!is_uv_safe(cache) || lstat(uv_in(cache).c_str(), &info) != 0 || info.st_mtim.tv_sec >= oldest)
+        return CacheUse{};
+    const auto use = use_of_uv(cache);
+    TRY(remove_tree(uv_in(cache)));
     return use;
 }
 
@@ -487,7 +489,7 @@ Result<CacheInfo> cache_info(const fs::path& cache) {
     auto packages = TRY(use_of(packages_in(cache), is_package_file));
     packages += TRY(use_of(wheels_in(cache), is_package_file));
     auto repodata = TRY(use_of(repodata_in(cache), is_repodata_file));
-    return CacheInfo{.packages = packages, .repodata = repodata, .uv = use_of_uv(uv_in(cache))};
+    return CacheInfo{.packages = packages, .repodata = repodata, .uv = use_of_uv(cache)};
 }
 
 Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) {
@@ -498,7 +500,7 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
     auto packages = TRY(clean(packages_in(cache), is_package_file, oldest));
     packages += TRY(clean(wheels_in(cache), is_package_file, oldest));
     auto repodata = TRY(clean(repodata_in(cache), is_repodata_file, oldest));
-    auto uv = TRY(clean_uv(uv_in(cache), oldest));
+    auto uv = TRY(clean_uv(cache, oldest));
     return CacheInfo{.packages = packages, .repodata = repodata, .uv = uv};
 }
 

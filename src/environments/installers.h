@@ -38,13 +38,16 @@ class Installers {
 public:
     explicit Installers(BuildContext& context) : context_(context) {}
 
+    /// Which uv may be used.
+    enum class Uv { of_user, or_pinned };
+
     /// Installs requirements into the environment at the prefix.
     Status install(const RequirementsToInstall& requirements, Stage& stage);
 
     /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
     /// install() can be used.
     Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage,
-                                    From from = From::what_is_installed);
+                                    From from = From::what_is_installed, Uv which = Uv::or_pinned);
 
     /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
     /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the
@@ -72,8 +75,6 @@ public:
 
 private:
     Status prepare();
-    /// Which uv may be used.
-    enum class Uv { of_user, or_pinned };
     Status begin(const spec::Requirements& requirements, Uv which);
     void announce(const RequirementsToInstall& requirements);
     Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,

@@ -125,13 +125,14 @@ std::string obstacle_to_pinned_uv(const std::vector<pip::Setting>& settings,
 Result<PinnedUv> pinned_uv(const BuildContext& context, const http::Settings& http, bool offline) {
     const auto& wheel = *TRY(wheel_for_this_machine());
     const auto cache = TRY(conda::cache_directory(context.inputs.environment, context.options.site.cache));
-    TRY(conda::make_uv(cache));
-    const auto directory = conda::uv_in(cache);
+    const bool is_kept = conda::make_uv(cache) && conda::is_uv_safe(cache);
+    const auto directory = is_kept ? conda::uv_in(cache) : context.staging / "uv";
+    TRY(make_directories(directory, "cannot create a directory for uv"));
     auto program = directory / ("uv-" + std::string(version) + "-" + std::string(wheel.machine));
     if (!is_own_program(program)) TRY(install(wheel, cache, program, http, offline));
     utimensat(AT_FDCWD, directory.c_str(), nullptr, 0); // for conda::clean_cache()
     PinnedUv uv{.program = std::move(program), .cache = directory / "cache"};
-    if (context.inputs.settings.base.is_host()) return uv;
+    if (context.inputs.settings.base.is_host() || !is_kept) return uv;
     // A base shows the staging directory, and not the cache.
     const auto copy = context.staging / "uv";
     if (!quiet::exists(copy)) TRY(copy_file_with_mode(uv.program, copy, 0));

@@ -111,6 +111,7 @@ public:
         if (!writer_) return {};
         Stage stage("Linking packages");
         TRY(wheels_.link(*linker_));
+        pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory, wheels_.packages());
         without_byte_code_ = linker_->without_byte_code();
         TRY(writer_->checkpoint());
         images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
@@ -147,12 +148,7 @@ public:
         return pip_list(contents_.of_pip);
     }
 
-    Result<prefix::LockFile> lock() override {
-        if (writer_)
-            pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory,
-                          wheels_.packages());
-        return pip_.pylock(contents_.of_pip);
-    }
+    Result<prefix::LockFile> lock() override { return pip_.pylock(contents_.of_pip); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         if (writer_)

@@ -92,7 +92,9 @@ Result<pip::Resolution> PipPart::plan_file(const fs::path& file, const spec::Req
     pip::Resolution all;
     for (auto& one : TRY(requirements_to_install(file, read, directory, context_.staging))) {
         if (!one.verified) one.constraints = constraints;
-        auto resolution = TRY(installers_.resolve(one, stage));
+        // As install() would: an update does not link.
+        auto resolution =
+            TRY(installers_.resolve(one, stage, From::what_is_installed, Installers::Uv::of_user));
         std::ranges::move(resolution.packages, std::back_inserter(all.packages));
         if (all.obstacle.empty()) all.obstacle = std::move(resolution.obstacle);
     }

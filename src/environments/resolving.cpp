@@ -135,8 +135,9 @@ std::string Installers::obstacle_to_linking(const spec::Requirements& requiremen
     return std::move(downloads.obstacle);
 }
 
-Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from) {
-    TRY(begin(requirements.read, Uv::or_pinned));
+Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from,
+                                       Uv which) {
+    TRY(begin(requirements.read, which));
     auto resolution = resolve_by_choice(requirements, stage, from);
     if (!is_pinned_uv_ || interrupted() || (resolution && resolution->obstacle.empty())) return resolution;
     // Nobody asked for uv. pip knows more logins and accepts more pre-releases; otherwise it says what is

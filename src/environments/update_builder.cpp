@@ -45,6 +45,8 @@ public:
             context_.environment = with_changes(context_.environment, *changes, context_.prefix);
         python_name_ = TRY(name_of_python(context_));
         if (has_pylock()) remember_pylock();
+        // What a new lock says is known first.
+        if (of_conda_ && !context_.inputs.locked) pip_.remember(earlier_lock());
         stage.finish("state " + std::to_string(previous_.state));
         return {};
     }
@@ -188,10 +190,12 @@ private:
                 for (const auto& one : *present)
                     if (pip::normalised_name(one.name) == pip::normalised_name(package.name))
                         change.before = PackageChange::Version{.version = one.version};
-            std::erase_if(plan.changes,
-                          [&](const auto& one) { return one.name == change.name; }); // of an earlier file
+            std::erase_if(plan.changes, [&](const auto& one) { // of an earlier file
+                return pip::normalised_name(one.name) == pip::normalised_name(change.name);
+            });
             plan.changes.push_back(std::move(change));
         }
+        std::ranges::sort(plan.changes, {}, &PackageChange::name);
         return {};
     }
 

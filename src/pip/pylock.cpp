@@ -91,8 +91,7 @@ public:
         Pylock lock;
         for (const auto* entry : TRY(toml_.tables(toml_.root(), "packages")))
             lock.packages.push_back(TRY(package(*entry)));
-        const auto* tool = TRY(toml_.table(toml_.root(), "tool"));
-        const auto* ours = tool == nullptr ? nullptr : TRY(toml_.table(*tool, "containerize"));
+        const auto* ours = TRY(tool_table(toml_.root()));
         if (ours == nullptr) return lock;
         lock.options = TRY(toml_.texts(*ours, "options"));
         for (const auto& option : lock.options)
@@ -104,9 +103,16 @@ public:
     }
 
 private:
+    /// Our own table of the whole lock or of a package, if there is one.
+    [[nodiscard]] Result<const toml::table*> tool_table(const toml::table& parent) const {
+        const auto* tool = TRY(toml_.table(parent, "tool"));
+        return tool == nullptr ? nullptr : TRY(toml_.table(*tool, "containerize"));
+    }
+
     [[nodiscard]] Result<LockedPackage> package(const toml::table& entry) const {
+        const auto* ours = TRY(tool_table(entry));
         LockedPackage package{.name = TRY(toml_.text(entry, "name")),
-                              .version = TRY(toml_.text(entry, "version"))};
+                              .version = TRY(toml_.text(ours == nullptr ? entry : *ours, "version"))};
         for (const auto& [key, kind] :
              {std::pair("vcs", PipSource::Kind::repository),
               std::pair("directory", PipSource::Kind::directory),
@@ -144,7 +150,7 @@ private:
     const TomlFile& toml_;
 };
 
-/// A version could differ from the content, which is not fixed.
+/// Its version may change with its content, so only our own table has the one that was installed.
 bool is_source_tree(const PipSource& source) {
     return source.kind == PipSource::Kind::repository || source.kind == PipSource::Kind::directory;
 }
@@ -180,8 +186,10 @@ created-by = "containerize"
     for (const auto& package : lock.packages) {
         TRY(check_lockable(package));
         text += "\n[[packages]]\n" + line("name", normalised_name(package.name));
-        if (!is_source_tree(package.source)) text += line("version", package.version);
+        const auto version = line("version", package.version);
+        if (!is_source_tree(package.source)) text += version;
         text += source_text(package.source);
+        if (is_source_tree(package.source)) text += "[packages.tool.containerize]\n" + version;
     }
     return text + tool_text(lock);
 }

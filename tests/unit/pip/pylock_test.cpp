@@ -74,16 +74,18 @@ TEST(Pylock, NamesSources) {
         "[packages.archive]\nurl = \"https://h/p.zip\"\nsubdirectory = \"below\"\nhashes = { sha256 = \"" +
             checksum + "\" }\n");
     EXPECT_EQ(from({.url = "https://me:secret@h/p.git", .vcs = "git", .commit = "abc"}, "{}"),
-              "[packages.vcs]\ntype = \"git\"\nurl = \"https://h/p.git\"\ncommit-id = \"abc\"\n");
+              "[packages.vcs]\ntype = \"git\"\nurl = \"https://h/p.git\"\ncommit-id = \"abc\"\n"
+              "[packages.tool.containerize]\nversion = \"1.0\"\n");
     EXPECT_EQ(from({.url = "file:///home/me/p", .directory = true}, "{}"),
-              "[packages.directory]\npath = \"/home/me/p\"\n");
+              "[packages.directory]\npath = \"/home/me/p\"\n"
+              "[packages.tool.containerize]\nversion = \"1.0\"\n");
 }
 
 TEST(Pylock, HasNoVersionOfSourceTrees) {
     const auto has_version = [](const Origin& origin) {
         const auto text = entry_of(
             {.name = "p", .version = "1.0", .direct_url = "{}", .kind = Kind::needs_build, .source = origin});
-        return text.find("version = ") != text.npos;
+        return text.find("version = ") < text.find("[packages.");
     };
     EXPECT_TRUE(has_version({.url = "https://h/p-1.0.tar.gz", .sha256 = checksum}));
     EXPECT_FALSE(has_version({.url = "https://h/p.git", .vcs = "git", .commit = "abc"}));
@@ -165,9 +167,7 @@ TEST(Pylock, IsReadBack) {
     ASSERT_EQ(read.packages.size(), lock.packages.size()) << text;
     for (std::size_t i = 0; i < lock.packages.size(); ++i) {
         EXPECT_EQ(read.packages[i].name, lock.packages[i].name);
-        const auto kind = lock.packages[i].source.kind;
-        const bool is_source_tree = kind == Source::repository || kind == Source::directory;
-        EXPECT_EQ(read.packages[i].version, is_source_tree ? "" : "1");
+        EXPECT_EQ(read.packages[i].version, "1");
         EXPECT_EQ(read.packages[i].source, lock.packages[i].source) << text;
     }
     EXPECT_EQ(read.options, lock.options);
