@@ -43,14 +43,20 @@ bool is_among(SpecKind kind, ListFormats formats) {
 
 /// The format that tools give a file of this name. A .txt may be of either of two.
 std::optional<SpecKind> format_of_name(const std::string& name, ListFormats possible) {
-    if (name.ends_with("conda-lock.yml")) return SpecKind::conda_lock;
+    if (name.ends_with("conda-lock.yml") || name.ends_with("conda-lock.yaml")) return SpecKind::conda_lock;
     if (name == "pixi.lock") return SpecKind::pixi_lock;
     if (name.starts_with("pylock.") && name.ends_with(".toml")) return SpecKind::pylock;
     if (name == "environment.yml" || name == "environment.yaml") return SpecKind::environment_yaml;
+    if (name == "requirements.txt") return SpecKind::requirements;
     if (!name.ends_with(".txt")) return std::nullopt;
     for (const auto kind : {SpecKind::conda_explicit, SpecKind::requirements})
         if (is_among(kind, possible)) return kind;
     return std::nullopt;
+}
+
+/// Whether files of this name are usually of a format that the default is not.
+bool is_misleading(const std::string& name) {
+    return name.ends_with(".yml") || name.ends_with(".yaml") || name.ends_with(".txt");
 }
 
 } // namespace
@@ -86,7 +92,11 @@ Result<SpecKind> choose_format(const WantedFormat& wanted, ListFormats possible,
         return fail_input(what + " cannot be written in the format " + wanted.name, {}, where, hint);
     }
     const auto name = wanted.output.filename().string();
-    const auto kind = format_of_name(name, possible).value_or(possible.front());
+    const auto told = format_of_name(name, possible);
+    if (!told && is_misleading(name))
+        return fail_input("this name does not tell the format", {}, printable_line(name),
+                          "Give --format: " + joined(names_of(possible), ", ") + ".");
+    const auto kind = told.value_or(possible.front());
     if (is_among(kind, possible)) return kind;
     return fail_input(what + " cannot be written in the format that the name of " + printable_line(name) +
                           " means",

@@ -44,7 +44,7 @@ Result<inputs::Inputs> inputs_for(const UpdateOptions& options) {
 Status check_plannable(const UpdateOptions& options) {
     const auto& build = options.build;
     const auto hint = "Leave out --dry-run: `containerize rollback` undoes an update.";
-    if (!options.command.empty() || build.pre_install || build.post_install)
+    if (!options.command.empty() || build.pre_install || build.post_install || build.environ_script)
         return fail_input("--dry-run cannot show what a command or script changes",
                           "that is not known without running it", {}, hint);
     if (build.uv)

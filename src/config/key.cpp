@@ -242,9 +242,9 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .standard = "auto",
          .option = "--installer",
          .choices = "auto,pip,uv,pip-tree",
-         .description = "What installs pip packages. `auto` is uv if it is on `PATH`, else pip. With "
-                        "`pip-tree`, pip installs "
-                        "into a directory, and no package images are used"},
+         .description = "What chooses and installs pip packages. `auto` is uv if it is on `PATH`; else pip, "
+                        "where a downloaded uv chooses packages of PyPI. With `pip-tree`, pip installs into "
+                        "a directory, and no package images are used"},
         {.key = Key::wrapper_paths,
          .name = "wrapper_paths",
          .kind = Kind::list,

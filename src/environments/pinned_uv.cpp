@@ -7,6 +7,7 @@
 #include "pip/tags.h"
 #include "spec/requirement_options.h"
 #include "util/copy.h"
+#include "util/log.h"
 #include "util/user_text.h"
 #include "wheel/archive.h"
 
@@ -103,6 +104,8 @@ bool is_own_program(const fs::path& file) {
 
 Status install(const Wheel& wheel, const fs::path& cache, const fs::path& program, const http::Settings& http,
                bool offline) {
+    if (!offline)
+        log::info("Note: uv " + std::string(version) + " is downloaded once from PyPI, to choose packages.");
     const auto archive = TRY(fetch(wheel, cache, http, offline));
     const auto content = TRY(program_in(archive, wheel));
     TRY(write_file(program, content, true));

@@ -38,7 +38,15 @@ TEST(ListFormat, IsToldByTheNameOfTheFile) {
     EXPECT_EQ(of_pip(""), SpecKind::pylock);
     EXPECT_EQ(of_pip("pylock.gpu.toml"), SpecKind::pylock);
     EXPECT_EQ(of_pip("x.txt"), SpecKind::requirements);
-    EXPECT_EQ(test::good(chosen(formats_of_pip_lock(), "", "x.txt")), SpecKind::pylock);
+    EXPECT_EQ(of_conda("conda-lock.yaml"), SpecKind::conda_lock);
+    for (const auto* name : {"env.yml", "my.yaml"}) {
+        EXPECT_EQ(test::error_of(chosen(formats_of_conda_export(), "", name)).what,
+                  "this name does not tell the format");
+        EXPECT_EQ(test::good(chosen(formats_of_conda_export(), "own", name)), SpecKind::lock);
+    }
+    EXPECT_EQ(to_string(test::error_of(chosen(formats_of_pip_lock(), "", "a/x.txt"))),
+              "x.txt: this name does not tell the format\nGive --format: pylock.");
+    EXPECT_EQ(test::error_of(chosen(formats_of_conda_export(), "", "requirements.txt")).fault, Fault::input);
     const auto error = test::error_of(chosen(formats_of_pip_lock(), "", "a/pixi.lock"));
     EXPECT_EQ(error.fault, Fault::input);
     EXPECT_EQ(to_string(error), "file: this cannot be written in the format that the name of pixi.lock "
