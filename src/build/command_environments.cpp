@@ -43,9 +43,23 @@ bool is_complete(const fs::path& directory) {
 /// Empty if this is no name of an environment.
 std::string key_in(const fs::path& directory) {
     const auto name = directory.filename().string();
-    if (name.size() <= unique_end.size() || name[name.size() - unique_end.size()] != '-') return {};
-    auto key = name.substr(0, name.size() - unique_end.size());
-    return is_hex(key, key.size()) ? key : std::string();
+    if (name.size() != key_digits + unique_end.size() || name[key_digits] != '-') return {};
+    auto key = name.substr(0, key_digits);
+    return is_hex(key, key_digits) ? key : std::string();
+}
+
+/// Whether it is the name of what is left of an environment.
+bool is_removed(const std::string& name) {
+    return name.starts_with(removed_start) && !key_in(name.substr(removed_start.size())).empty();
+}
+
+/// Whether a build that ended early may have left this. In a directory that somebody chose, a name proves
+/// nothing.
+bool is_begun(const fs::path& directory) {
+    struct stat info {};
+    if (lstat((directory / lock_of_one).c_str(), &info) == 0) return S_ISREG(info.st_mode);
+    std::error_code failed;
+    return names_in(directory, failed).empty() && !failed;
 }
 
 Time time_of(const fs::path& file) {
@@ -73,10 +87,13 @@ std::vector<std::string> packages_of(const fs::path& directory) {
     return text ? texts_of(parse_json_quietly(*text), "packages") : std::vector<std::string>();
 }
 
-/// `busy` also if the directory vanished.
-FileLock lock_one(const fs::path& directory, LockKind kind) {
-    auto lock = try_lock(directory / lock_of_one, 0600, kind);
-    return lock ? std::move(*lock) : FileLock();
+Result<FileLock> lock_one(const fs::path& directory, LockKind kind) {
+    return try_lock(directory / lock_of_one, 0600, kind);
+}
+
+bool is_free(const fs::path& directory) {
+    const auto lock = lock_one(directory, LockKind::exclusive);
+    return lock && lock->state == LockState::held;
 }
 
 CommandEnvironment describe(const fs::path& directory) {
@@ -86,15 +103,17 @@ CommandEnvironment describe(const fs::path& directory) {
             .bytes = size_of(directory),
             .built = time_of(directory / description),
             .last_use = time_of(directory / lock_of_one),
-            .in_use = lock_one(directory, LockKind::exclusive).state != LockState::held};
+            .in_use = !is_free(directory)};
 }
 
 /// First under another name: a part of an environment must not be taken for all of it.
-void remove_one(const fs::path& directory) {
+bool remove_one(const fs::path& directory) {
     auto moved = directory;
     moved.replace_filename(std::string(removed_start) + directory.filename().string());
-    if (rename(directory.c_str(), moved.c_str()) != 0) return;
-    if (const auto removed = remove_tree(moved); !removed) log::detail(to_string(removed.error()));
+    if (rename(directory.c_str(), moved.c_str()) != 0) return false;
+    const auto removed = remove_tree(moved);
+    if (!removed) log::detail(to_string(removed.error()));
+    return removed.has_value();
 }
 
 bool has_successor(const CommandEnvironment& one, const std::vector<CommandEnvironment>& all) {
@@ -128,16 +147,17 @@ std::optional<ClaimedEnvironment> take(const std::vector<fs::path>& candidates) 
     for (const auto& directory : candidates) {
         if (!is_complete(directory)) continue;
         auto lock = lock_one(directory, LockKind::shared);
-        if (lock.state == LockState::busy) continue;
-        futimens(lock.file.get(), nullptr);
-        return ClaimedEnvironment{.directory = directory, .lock = std::move(lock), .complete = true};
+        if (!lock || lock->state == LockState::busy) continue;
+        futimens(lock->file.get(), nullptr);
+        return ClaimedEnvironment{.directory = directory, .lock = std::move(*lock), .complete = true};
     }
     return std::nullopt;
 }
 
 bool is_any_built(const std::vector<fs::path>& candidates) {
     return std::ranges::any_of(candidates, [](const fs::path& directory) {
-        return lock_one(directory, LockKind::shared).state == LockState::busy;
+        const auto lock = lock_one(directory, LockKind::shared);
+        return lock && lock->state == LockState::busy;
     });
 }
 
@@ -197,19 +217,22 @@ std::vector<CommandEnvironment> CommandEnvironments::all() const {
 
 void CommandEnvironments::sweep() const {
     for (const auto& name : names_in(directory_))
-        if (name.starts_with(removed_start)) [[maybe_unused]]
+        if (is_removed(name)) [[maybe_unused]]
             const auto removed = remove_tree(directory_ / name);
-    for (const auto& directory : directories()) {
-        if (is_complete(directory)) continue;
-        if (lock_one(directory, LockKind::exclusive).state == LockState::held) remove_one(directory);
-    }
+    for (const auto& directory : directories())
+        if (!is_complete(directory) && is_begun(directory) && is_free(directory)) remove_one(directory);
 }
 
 Result<ClaimedEnvironment> CommandEnvironments::begin(const std::string& key,
                                                       const std::vector<std::string>& packages) const {
     std::string name = (directory_ / (key + std::string(unique_end))).string();
     if (mkdtemp(name.data()) == nullptr) return fail_errno("cannot create a directory", name);
-    ClaimedEnvironment begun{.directory = name, .lock = lock_one(name, LockKind::exclusive)};
+    auto lock = lock_one(name, LockKind::exclusive);
+    if (!lock) {
+        remove_one(name);
+        return fail(std::move(lock.error()));
+    }
+    ClaimedEnvironment begun{.directory = name, .lock = std::move(*lock)};
     json about = {{"packages", json::array()}};
     for (const auto& one : packages)
         about["packages"].push_back(redacted(one));
@@ -265,12 +288,13 @@ Result<RemovedEnvironments> CommandEnvironments::remove(std::chrono::hours unuse
     sweep();
     const auto now = std::chrono::system_clock::now();
     for (const auto& one : all()) {
-        if (now - one.last_use < unused) continue;
+        // A time in the future, of another machine, is no reason to keep what shall all be removed.
+        if (unused.count() != 0 && now - one.last_use < unused) continue;
         if (one.in_use) {
             ++removed.in_use;
             continue;
         }
-        remove_one(one.directory);
+        if (!remove_one(one.directory)) continue;
         ++removed.number;
         removed.bytes += one.bytes;
     }

@@ -8,7 +8,7 @@
 //                      the last use
 //       about.json     what was asked for, to be shown
 //       env/           the installation; the environment is complete as soon as this is one
-//     .removed-*       what is left of one that is being removed
+//     .removed-KEY-*   what is left of one that is being removed
 #pragma once
 
 #include "core/error.h"
@@ -24,6 +24,9 @@
 
 namespace containerize::build {
 
+/// Hexadecimal digits of a key.
+inline constexpr std::size_t key_digits = 32;
+
 using Time = std::chrono::system_clock::time_point;
 
 struct CommandEnvironment {
@@ -32,7 +35,7 @@ struct CommandEnvironment {
     std::vector<std::string> packages; ///< as the user gave them, without secrets
     std::uint64_t bytes = 0;
     Time built, last_use;
-    bool in_use = false; ///< or unknown, where the filesystem has no locks
+    bool in_use = false; ///< or unknown, where it cannot be locked
 };
 
 /// The environments to remove, so that the others take at most `limit` bytes: those of which there is a newer

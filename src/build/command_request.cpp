@@ -1,5 +1,6 @@
 #include "build/command_request.h"
 
+#include "build/command_environments.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "core/text.h"
@@ -25,7 +26,6 @@ using nlohmann::json;
 
 /// Increased when the same request would give another environment, for another reason than a new version.
 constexpr int key_format = 1;
-constexpr std::size_t key_digits = 32;
 
 std::string dumped(const json& value) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);

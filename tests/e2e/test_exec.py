@@ -263,7 +263,7 @@ def test_an_interrupted_build_leaves_nothing(exec_, index, user, number):
 def test_what_is_left_of_a_killed_clean_up_goes_later(exec_, user):
     prefix = exec_.where()
     (prefix / "containerize.json").unlink()  # as before a build has ended
-    user.run("mkdir", exec_.directory() / ".removed-x", exec_.directory() / "other")
+    user.run("mkdir", exec_.directory() / f".removed-{prefix.parent.name}", exec_.directory() / "other")
     again = exec_.where()
     assert again != prefix and exec_.names() == {again.parent.name, "other"}
 

@@ -150,6 +150,45 @@ TEST(CommandEnvironments, AreNotWhatAKilledBuildLeft) {
     EXPECT_EQ(names, (std::set<std::string>{".lock", built.directory.filename()}));
 }
 
+TEST(CommandEnvironments, AreNotOtherDirectoriesInTheSamePlace) {
+    const Cache cache;
+    const auto named = key + "-backup";
+    for (const auto& name : {std::string("2024-backup"), named, std::string(".removed-x")})
+        cache.place.write("parent/exec/" + name + "/file", "mine");
+    fs::permissions(cache.place / "parent/exec", fs::perms(0700));
+    const auto empty = cache.place / "parent/exec" / (other_key + "-abcdef");
+    const auto left = cache.place / "parent/exec" / (".removed-" + key + "-abcdef");
+    fs::create_directory(empty);
+    fs::create_directory(left);
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(0))).number, 0U);
+    for (const auto& name : {std::string("2024-backup"), named, std::string(".removed-x")}) {
+        std::error_code failed;
+        EXPECT_EQ(names_in(cache.place / "parent/exec" / name, failed), std::set<std::string>{"file"});
+    }
+    EXPECT_FALSE(quiet::exists(empty));
+    EXPECT_FALSE(quiet::exists(left));
+}
+
+TEST(CommandEnvironments, ThatCannotBeLockedAreNoReasonToWait) {
+    Cache cache;
+    { const auto built = cache.build(key); }
+    const auto first = cache.directories().front();
+    fs::remove(first / "lock");
+    fs::create_symlink("elsewhere", first / "lock");
+    EXPECT_NE(cache.build(key).directory, first);
+    EXPECT_TRUE(quiet::exists(first));
+}
+
+TEST(CommandEnvironments, AreRemovedIfTheyWereUsedInTheFuture) {
+    Cache cache;
+    fs::path directory;
+    { directory = cache.build(key).directory; }
+    fs::last_write_time(directory / "lock", fs::file_time_type::clock::now() + std::chrono::hours(48));
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(1))).number, 0U);
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(0))).number, 1U);
+    EXPECT_FALSE(quiet::exists(directory));
+}
+
 TEST(CommandEnvironments, AreRemovedIfTheyAreNotInUse) {
     Cache cache;
     { const auto unused = cache.build(key); }
