@@ -1,5 +1,6 @@
 #include "build/command_environments.h"
 
+#include "conda/cache_directory.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -11,11 +12,14 @@
 #include "util/shared_directory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -129,6 +133,33 @@ Status pause() {
     return interrupted() ? fail_interrupted() : Status();
 }
 
+/// Whoever owns the directory can replace what is in it. A link is as good as both its owner and its target.
+std::string why_not_trusted(const fs::path& directory) {
+    struct stat info {};
+    for (const bool is_link_followed : {false, true}) {
+        const int flags = is_link_followed ? 0 : AT_SYMLINK_NOFOLLOW;
+        if (fstatat(AT_FDCWD, directory.c_str(), &info, flags) != 0) return std::strerror(errno);
+        if (info.st_uid != geteuid() && info.st_uid != 0) return "it belongs to another user";
+    }
+    return S_ISDIR(info.st_mode) ? "" : "it is not a directory";
+}
+
+/// The cache that this user has without any setting; empty if there is none.
+fs::path own_cache(const Environment& environment) {
+    if (const fs::path base = variable(environment, "XDG_CACHE_HOME"); base.is_absolute())
+        return base / "containerize";
+    const fs::path home = variable(environment, "HOME");
+    return home.is_absolute() ? home / ".cache/containerize" : fs::path();
+}
+
+/// Whether we can neither write the file nor create it.
+bool is_read_only(const fs::path& file) {
+    int result = faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS);
+    if (result != 0 && errno == ENOENT)
+        result = faccessat(AT_FDCWD, file.parent_path().c_str(), W_OK | X_OK, AT_EACCESS);
+    return result != 0 && (errno == EROFS || errno == EACCES);
+}
+
 std::unexpected<Error> unusable(const fs::path& directory, std::string why) {
     return fail_input("cannot keep environments in this directory", std::move(why), directory.string(),
                       "Choose another directory with `exec_environments` in the configuration.");
@@ -181,10 +212,24 @@ std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnviron
     return chosen;
 }
 
+fs::path environments_of_user(const fs::path& chosen, const fs::path& cache, const Environment& environment) {
+    const auto parent = chosen.parent_path();
+    std::error_code ignored;
+    if (chosen != conda::environments_in(cache) || !fs::exists(fs::symlink_status(parent, ignored)))
+        return chosen;
+    const auto why = why_not_trusted(parent);
+    const auto own = own_cache(environment);
+    if (why.empty() || own.empty()) return chosen;
+    log::detail("environments of commands are kept in " + own.string() + ", because of " + parent.string() +
+                ": " + why);
+    return conda::environments_in(own);
+}
+
 Status CommandEnvironments::make() const {
+    const auto parent = directory_.parent_path();
     if (!quiet::exists(directory_))
-        if (auto why = make_shared_directory(directory_.parent_path()); !why.empty())
-            return unusable(directory_.parent_path(), std::move(why));
+        if (auto why = make_shared_directory(parent); !why.empty()) return unusable(parent, std::move(why));
+    if (auto why = why_not_trusted(parent); !why.empty()) return unusable(parent, std::move(why));
     if (auto why = make_private_directory(directory_); !why.empty())
         return unusable(directory_, std::move(why));
     return {};
@@ -194,7 +239,7 @@ bool CommandEnvironments::exists() const {
     // Where users share the cache, another one may have put a link to somewhere else here.
     struct stat info {};
     return lstat(directory_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           is_ours_alone(info);
+           is_ours_alone(info) && why_not_trusted(directory_.parent_path()).empty();
 }
 
 Result<FileLock> CommandEnvironments::lock() const {
@@ -275,7 +320,8 @@ Status CommandEnvironments::share(ClaimedEnvironment& claimed, std::uint64_t lim
 
 Result<std::vector<CommandEnvironment>> CommandEnvironments::list() const {
     if (!exists()) return std::vector<CommandEnvironment>();
-    const auto locked = TRY(lock());
+    std::optional<FileLock> locked;
+    if (!is_read_only(directory_ / lock_of_all)) locked = TRY(lock());
     auto found = all();
     std::ranges::sort(found, std::ranges::greater(), &CommandEnvironment::last_use);
     return found;

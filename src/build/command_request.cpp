@@ -3,6 +3,7 @@
 #include "build/command_environments.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "core/url.h"
 #include "core/version.h"
@@ -13,6 +14,7 @@
 #include "util/digest.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <sys/stat.h>
 
@@ -26,6 +28,10 @@ using nlohmann::json;
 
 /// Increased when the same request would give another environment, for another reason than a new version.
 constexpr int key_format = 1;
+
+bool is_control(char c) {
+    return std::iscntrl(static_cast<unsigned char>(c)) != 0;
+}
 
 std::string dumped(const json& value) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -142,11 +148,12 @@ json launch_parts(const inputs::BuildOptions& options) {
 Status check_packages(const CommandRequest& request) {
     for (const auto& one : request.packages) {
         const auto text = trimmed(one);
-        if (!text.empty() && !text.starts_with('-') && !text.starts_with('#') &&
-            text.find_first_of("\r\n") == text.npos)
+        // After a backslash, the next package would be a part of this one.
+        if (!text.empty() && !text.starts_with('-') && !text.starts_with('#') && !text.ends_with('\\') &&
+            std::ranges::none_of(one, is_control))
             continue;
         return fail_input(
-            "this is no package: '" + one + "'", {}, "--with",
+            "this is no package: '" + printable_line(one) + "'", {}, "--with",
             request.conda
                 ? "Give a name and optional conditions, such as `numpy>=1.26`."
                 : "Give a name and optional conditions, such as `numpy>=1.26`. Options of pip can be "
@@ -168,7 +175,7 @@ std::string specification_of(const CommandRequest& request) {
     for (const auto& one : request.packages)
         text += one + "\n";
     for (const auto& file : request.requirements)
-        text += "-r " + file.string() + "\n";
+        text += "-r " + escaped(file.string(), " \t'\"\\#") + "\n"; // options are read like words of a shell
     return text;
 }
 

@@ -1,5 +1,6 @@
 #include "build/command_request.h"
 #include "good.h"
+#include "spec/requirements.h"
 #include "temporary.h"
 
 #include <functional>
@@ -14,6 +15,7 @@ namespace containerize::build {
 namespace {
 
 using test::error_of;
+using test::good;
 using test::TemporaryDirectory;
 
 /// All that a key is made from.
@@ -184,9 +186,21 @@ TEST(CommandRequest, IsWrittenForBuilds) {
               (std::vector<std::string>{"-c", "bioconda", "python=3.12", "a[build='x']: \"y\""}));
 }
 
+TEST(CommandRequest, HasFilesWithAnyPath) {
+    const TemporaryDirectory place;
+    const auto file = place.write("my #1 dir's \"x\\y\"/req.txt", "six\n");
+    const CommandRequest request{.requirements = {file}};
+    const auto read =
+        good(spec::read_requirements(place.write("requirements.txt", specification_of(request)), {}));
+    ASSERT_EQ(read.lines.size(), 2U);
+    EXPECT_EQ(read.lines.back().file, file);
+    EXPECT_EQ(read.lines.back().text, "six");
+}
+
 TEST(CommandRequest, HasOnePackageInEachText) {
     EXPECT_TRUE(check_packages({.packages = {"numpy", "name @ https://host/x.whl#sha256=0", "./dir"}}));
-    for (const char* text : {"", " ", "-r file", "--index-url https://host", "# six", "six\nnumpy"}) {
+    for (const char* text : {"", " ", "-r file", "--index-url https://host", "# six", "six\nnumpy", "six\\",
+                             "six\\ ", "six\t", "six\x1b[2J", "six\x7f"}) {
         const auto error = error_of(check_packages({.packages = {"numpy", text}}));
         EXPECT_EQ(error.fault, Fault::input);
         EXPECT_EQ(error.where, "--with");
