@@ -162,6 +162,7 @@ def test_a_python_of_another_version(exec_, index, channels):
 
 def test_requirements_files(exec_, index, user, work):
     user.write(work / "more.txt", "beta\n")
+    (work / "my #1 dir").mkdir()
     file = user.write(work / "my #1 dir/requirements.txt", "alpha\n")
     show = "--", "python", "-c", "import importlib.util as u; print(*(n for n in ('alpha', 'beta') if u.find_spec(n)))"
     assert exec_.run("--with-requirements", "requirements.txt", *show, env=index.environment(), cwd=file.parent).stdout == "alpha\n"
