@@ -8,10 +8,11 @@
 //                      the last use
 //       about.json     what was asked for, to be shown
 //       env/           the installation; the environment is complete as soon as this is one
-//     .removed-*       what is left of one that is being removed
+//     .removed-KEY-*   what is left of one that is being removed
 #pragma once
 
 #include "core/error.h"
+#include "core/variables.h"
 #include "util/file_lock.h"
 
 #include <chrono>
@@ -24,6 +25,9 @@
 
 namespace containerize::build {
 
+/// Hexadecimal digits of a key.
+inline constexpr std::size_t key_digits = 32;
+
 using Time = std::chrono::system_clock::time_point;
 
 struct CommandEnvironment {
@@ -32,13 +36,19 @@ struct CommandEnvironment {
     std::vector<std::string> packages; ///< as the user gave them, without secrets
     std::uint64_t bytes = 0;
     Time built, last_use;
-    bool in_use = false; ///< or unknown, where the filesystem has no locks
+    bool in_use = false; ///< or unknown, where it cannot be locked
 };
 
 /// The environments to remove, so that the others take at most `limit` bytes: those of which there is a newer
 /// one with the same key, then the least recently used ones, but none in use. Returns their positions.
 std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnvironment>& all,
                                                 std::uint64_t limit);
+
+/// `chosen`, unless that is the default in `cache` and another user could replace what is in it: then that of
+/// the user's own cache.
+std::filesystem::path environments_of_user(const std::filesystem::path& chosen,
+                                           const std::filesystem::path& cache,
+                                           const Environment& environment);
 
 /// An environment that is in use, or being built by us. It is not removed as long as this object, or a
 /// descriptor made from its lock, is open.
@@ -60,14 +70,15 @@ public:
     explicit CommandEnvironments(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
     /// Returns a complete environment, or, if there is none or `anew`, a new directory to build it in. Waits
-    /// while another process builds it. Makes what is missing of the directory.
+    /// while another process builds it. Makes what is missing of the directory, and refuses it (Fault::input)
+    /// if it or the one above belongs to another user.
     [[nodiscard]] Result<ClaimedEnvironment> claim(const std::string& key,
                                                    const std::vector<std::string>& packages, bool anew) const;
     /// To be called after the build: others may now use the environment, too. Removes environments for which
     /// there is no room.
     [[nodiscard]] Status share(ClaimedEnvironment& claimed, std::uint64_t limit) const;
 
-    /// The complete ones, the last used first.
+    /// The complete ones, the last used first. None if others could replace them.
     [[nodiscard]] Result<std::vector<CommandEnvironment>> list() const;
     /// Removes those that were not used for `unused`, and what killed builds left.
     [[nodiscard]] Result<RemovedEnvironments> remove(std::chrono::hours unused) const;

@@ -1,7 +1,9 @@
 #include "build/command_request.h"
 
+#include "build/command_environments.h"
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "core/url.h"
 #include "core/version.h"
@@ -10,8 +12,11 @@
 #include "pip/python_choice.h"
 #include "spec/requirement_options.h"
 #include "util/digest.h"
+#include "util/user_text.h"
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include <sys/stat.h>
 
@@ -24,8 +29,11 @@ namespace {
 using nlohmann::json;
 
 /// Increased when the same request would give another environment, for another reason than a new version.
-constexpr int key_format = 1;
-constexpr std::size_t key_digits = 32;
+constexpr int key_format = 2;
+
+bool is_control(char c) {
+    return std::iscntrl(static_cast<unsigned char>(c)) != 0;
+}
 
 std::string dumped(const json& value) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -94,6 +102,57 @@ bool includes_file(std::string_view line) {
     return option != nullptr && option->kind == spec::OptionKind::include && !line.contains("://");
 }
 
+/// Whether pip writes the file that this line of pip.conf, or value of a variable, names. It changes with
+/// each build.
+bool names_output(std::string_view setting) {
+    return setting.starts_with("log") || setting.starts_with("local-log") || setting.starts_with("report");
+}
+
+std::string setting_of(const std::string& variable) {
+    auto name = variable.substr(variable.find('_') + 1);
+    std::ranges::transform(name, name.begin(), [](unsigned char c) {
+        return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+    });
+    return name;
+}
+
+std::string without_output(std::string_view text) {
+    std::string rest;
+    for (const auto line : split_lines(text))
+        if (!names_output(trimmed(line))) rest += std::string(line) + "\n";
+    return rest;
+}
+
+/// Identities of the files that a setting, or a file of settings, names.
+json files_named(std::string_view text, const std::vector<fs::path>& directories) {
+    std::set<std::string> words;
+    // In lists of pip, blanks separate paths; in TOML, they belong to what is quoted.
+    for (const char* separators : {" \t\r\n=,[]\"'", "\r\n\"'"})
+        for (const auto& word : words_in(text, separators))
+            if (word.find("://") == word.npos) words.emplace(trimmed(word));
+    json files = json::array();
+    for (const auto& word : words)
+        for (const auto& directory : directories)
+            if (const auto file = directory / word; quiet::is_regular_file(file))
+                files.push_back(identity_of(file));
+    return files;
+}
+
+/// The files in which uv looks for settings from the working directory upwards.
+json project_files(const fs::path& working_directory) {
+    json files = json::array();
+    for (auto directory = working_directory;; directory = directory.parent_path()) {
+        files.push_back(identity_of(directory / "uv.toml"));
+        // Most projects have no settings of uv: the same environment serves all of them.
+        const auto project = directory / "pyproject.toml";
+        if (const auto text = read_file(project); text && text->contains("uv"))
+            files.push_back(identity_of(project));
+        if (directory == directory.parent_path()) break;
+    }
+    std::erase_if(files.get_ref<json::array_t&>(), [](const json& one) { return one.is_null(); });
+    return files;
+}
+
 json pip_parts(const inputs::Inputs& inputs) {
     json lines = json::array();
     for (const auto& line : inputs.requirements->lines)
@@ -103,11 +162,19 @@ json pip_parts(const inputs::Inputs& inputs) {
     json variables = json::object();
     for (const auto& [name, value] : inputs.environment)
         if ((name.starts_with("PIP_") || name.starts_with("UV_")) && !name.ends_with("_CACHE_DIR"))
-            variables[name] = without_logins(value);
+            variables[name] = {without_logins(value), names_output(setting_of(name))
+                                                          ? json()
+                                                          : files_named(value, {inputs.working_directory})};
     json files = json::array();
     for (const auto& file : pip::configuration_files(inputs.environment))
-        if (const auto text = read_file(file)) files.push_back(without_logins(*text));
-    return {{"lines", lines}, {"variables", variables}, {"files", files}};
+        if (const auto text = read_file(file))
+            files.push_back(
+                {without_logins(*text),
+                 files_named(without_output(*text), {inputs.working_directory, file.parent_path()})});
+    return {{"lines", lines},
+            {"variables", variables},
+            {"files", files},
+            {"project", project_files(inputs.working_directory)}};
 }
 
 json conda_parts(const CommandRequest& request, const conda::Config& config) {
@@ -142,11 +209,12 @@ json launch_parts(const inputs::BuildOptions& options) {
 Status check_packages(const CommandRequest& request) {
     for (const auto& one : request.packages) {
         const auto text = trimmed(one);
-        if (!text.empty() && !text.starts_with('-') && !text.starts_with('#') &&
-            text.find_first_of("\r\n") == text.npos)
+        // After a backslash, the next package would be a part of this one.
+        if (!text.empty() && !text.starts_with('-') && !text.starts_with('#') && !text.ends_with('\\') &&
+            std::ranges::none_of(one, is_control))
             continue;
         return fail_input(
-            "this is no package: '" + one + "'", {}, "--with",
+            "this is no package: '" + printable_line(one) + "'", {}, "--with",
             request.conda
                 ? "Give a name and optional conditions, such as `numpy>=1.26`."
                 : "Give a name and optional conditions, such as `numpy>=1.26`. Options of pip can be "
@@ -168,7 +236,7 @@ std::string specification_of(const CommandRequest& request) {
     for (const auto& one : request.packages)
         text += one + "\n";
     for (const auto& file : request.requirements)
-        text += "-r " + file.string() + "\n";
+        text += "-r " + escaped(file.string(), " \t'\"\\#") + "\n"; // options are read like words of a shell
     return text;
 }
 

@@ -37,9 +37,9 @@ std::vector<std::string> words_of(const CommandRequest& request);
 /// What of this machine decides how packages are chosen, and which Python an environment for pip gets.
 Result<nlohmann::json> machine_of(const inputs::BuildOptions& options, const inputs::Inputs& inputs);
 
-/// 32 hexadecimal digits: a digest of all that decides what the environment contains. `inputs` are those of
-/// inputs::read_spec(), `machine` is that of machine_of(). Logins do not count, as they do not change what is
-/// installed.
+/// `key_digits` hexadecimal digits: a digest of all that decides what the environment contains. `inputs` are
+/// those of inputs::read_spec(), `machine` is that of machine_of(). Logins do not count, as they do not
+/// change what is installed.
 std::string key_of(const CommandRequest& request, const inputs::BuildOptions& options,
                    const inputs::Inputs& inputs, const nlohmann::json& machine);
 

@@ -1,3 +1,4 @@
+#include "build/command_environments.h"
 #include "build/provide_environment.h"
 #include "cli/build_arguments.h"
 #include "cli/command.h"
@@ -7,6 +8,7 @@
 #include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/printable.h"
 
 #include <memory>
 #include <vector>
@@ -70,6 +72,9 @@ Result<build::CommandRequest> request_from(const ExecArguments& arguments) {
         if (!quiet::is_regular_file(request.requirements.back()))
             return fail_input("cannot read the requirements", {}, file,
                               "Give --with-requirements a file that you can read.");
+        if (request.requirements.back().string().find_first_of("\r\n") != std::string::npos)
+            return fail_input("the path of the requirements has a line break", {}, printable_line(file),
+                              "Rename the file or its directory.");
     }
     return request;
 }
@@ -80,7 +85,9 @@ Result<build::ClaimedEnvironment> provide(const ExecArguments& arguments, const 
     const auto options = TRY(options_from(arguments, command_line));
     const auto configured = TRY(Configured::read());
     const auto cache = TRY(conda::cache_directory(current_environment(), options.site.cache));
-    const build::ProvideOptions where{.directory = TRY(configured.exec_environments(cache)),
+    const auto chosen = TRY(configured.exec_environments(cache));
+    const build::ProvideOptions where{.directory =
+                                          build::environments_of_user(chosen, cache, current_environment()),
                                       .limit = TRY(configured.exec_limit()),
                                       .anew = arguments.refresh};
     return build::provide_environment(request, options, where);

@@ -162,10 +162,11 @@ def test_a_python_of_another_version(exec_, index, channels):
 
 def test_requirements_files(exec_, index, user, work):
     user.write(work / "more.txt", "beta\n")
-    file = user.write(work / "requirements.txt", "alpha\n")
+    (work / "my #1 dir").mkdir()
+    file = user.write(work / "my #1 dir/requirements.txt", "alpha\n")
     show = "--", "python", "-c", "import importlib.util as u; print(*(n for n in ('alpha', 'beta') if u.find_spec(n)))"
-    assert exec_.run("--with-requirements", "requirements.txt", *show, env=index.environment(), cwd=work).stdout == "alpha\n"
-    user.write(file, "alpha\n-r more.txt\n")
+    assert exec_.run("--with-requirements", "requirements.txt", *show, env=index.environment(), cwd=file.parent).stdout == "alpha\n"
+    user.write(file, "alpha\n-r ../more.txt\n")
     assert exec_.run("--with-requirements", file, *show, env=index.environment()).stdout == "alpha beta\n"
     user.write(file, "alpha\n")
     index.close()
@@ -263,7 +264,7 @@ def test_an_interrupted_build_leaves_nothing(exec_, index, user, number):
 def test_what_is_left_of_a_killed_clean_up_goes_later(exec_, user):
     prefix = exec_.where()
     (prefix / "containerize.json").unlink()  # as before a build has ended
-    user.run("mkdir", exec_.directory() / ".removed-x", exec_.directory() / "other")
+    user.run("mkdir", exec_.directory() / f".removed-{prefix.parent.name}", exec_.directory() / "other")
     again = exec_.where()
     assert again != prefix and exec_.names() == {again.parent.name, "other"}
 
@@ -283,7 +284,9 @@ def test_usage(exec_, index, user, work):
     assert "--with-requirements excludes --conda" in refused("--conda", "--with-requirements", "x", *program)
     assert "--python cannot be combined with --conda" in refused("--conda", "--with", "where", "--python", "3.12", *program)
     assert "cannot read the requirements" in refused("--with-requirements", work / "missing.txt", *program)
+    assert "the path of the requirements has a line break" in refused("--with-requirements", user.write(work / "a\nb.txt", "alpha\n"), *program)
     assert "--with: this is no package: '-r x'" in refused("--with=-r x", *program)
+    assert "--with: this is no package: 'alpha\\'" in refused("--with", "alpha\\", "--with", "beta", *program)
     exec_.configure("defaults:\n  exec_limit: 10 apples\n")
     assert f"{work}/config.yaml:2: `exec_limit`: invalid size: '10 apples'" in refused("--with", "alpha", *program)
     exec_.configure("")

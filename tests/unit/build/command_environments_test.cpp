@@ -1,4 +1,5 @@
 #include "build/command_environments.h"
+#include "conda/cache_directory.h"
 #include "core/entries.h"
 #include "good.h"
 #include "temporary.h"
@@ -6,6 +7,7 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace containerize::build {
 
@@ -150,6 +152,45 @@ TEST(CommandEnvironments, AreNotWhatAKilledBuildLeft) {
     EXPECT_EQ(names, (std::set<std::string>{".lock", built.directory.filename()}));
 }
 
+TEST(CommandEnvironments, AreNotOtherDirectoriesInTheSamePlace) {
+    const Cache cache;
+    const auto named = key + "-backup";
+    for (const auto& name : {std::string("2024-backup"), named, std::string(".removed-x")})
+        cache.place.write("parent/exec/" + name + "/file", "mine");
+    fs::permissions(cache.place / "parent/exec", fs::perms(0700));
+    const auto empty = cache.place / "parent/exec" / (other_key + "-abcdef");
+    const auto left = cache.place / "parent/exec" / (".removed-" + key + "-abcdef");
+    fs::create_directory(empty);
+    fs::create_directory(left);
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(0))).number, 0U);
+    for (const auto& name : {std::string("2024-backup"), named, std::string(".removed-x")}) {
+        std::error_code failed;
+        EXPECT_EQ(names_in(cache.place / "parent/exec" / name, failed), std::set<std::string>{"file"});
+    }
+    EXPECT_FALSE(quiet::exists(empty));
+    EXPECT_FALSE(quiet::exists(left));
+}
+
+TEST(CommandEnvironments, ThatCannotBeLockedAreNoReasonToWait) {
+    Cache cache;
+    { const auto built = cache.build(key); }
+    const auto first = cache.directories().front();
+    fs::remove(first / "lock");
+    fs::create_symlink("elsewhere", first / "lock");
+    EXPECT_NE(cache.build(key).directory, first);
+    EXPECT_TRUE(quiet::exists(first));
+}
+
+TEST(CommandEnvironments, AreRemovedIfTheyWereUsedInTheFuture) {
+    Cache cache;
+    fs::path directory;
+    { directory = cache.build(key).directory; }
+    fs::last_write_time(directory / "lock", fs::file_time_type::clock::now() + std::chrono::hours(48));
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(1))).number, 0U);
+    EXPECT_EQ(good(cache.environments.remove(std::chrono::hours(0))).number, 1U);
+    EXPECT_FALSE(quiet::exists(directory));
+}
+
 TEST(CommandEnvironments, AreRemovedIfTheyAreNotInUse) {
     Cache cache;
     { const auto unused = cache.build(key); }
@@ -161,6 +202,59 @@ TEST(CommandEnvironments, AreRemovedIfTheyAreNotInUse) {
     EXPECT_EQ(removed.in_use, 1U);
     EXPECT_GE(removed.bytes, 1000U);
     EXPECT_EQ(cache.directories(), std::vector{used.directory});
+}
+
+TEST(CommandEnvironments, CanBeListedWhereNothingCanBeWritten) {
+    if (geteuid() == 0) GTEST_SKIP() << "root can write everywhere";
+    Cache cache;
+    { const auto built = cache.build(key); }
+    const auto directory = cache.place / "parent/exec";
+    fs::permissions(directory, fs::perms(0500));
+    for (const bool has_lock : {true, false}) {
+        if (has_lock) fs::permissions(directory / ".lock", fs::perms(0400));
+        EXPECT_EQ(cache.directories().size(), 1U);
+        fs::permissions(directory, fs::perms(0700));
+        fs::remove(directory / ".lock");
+        fs::permissions(directory, fs::perms(0500));
+    }
+    fs::permissions(directory, fs::perms(0700));
+}
+
+TEST(CommandEnvironments, AreNotKeptWhereAnotherUserCanReplaceThem) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give directories away";
+    const TemporaryDirectory place;
+    const auto cache = place / "cache";
+    const auto chosen = conda::environments_in(cache);
+    const auto parent = chosen.parent_path();
+    const Environment user = {{"HOME", (place / "home").string()}};
+    const CommandEnvironments environments(chosen);
+    EXPECT_EQ(environments_of_user(chosen, cache, user), chosen); // it will be ours
+    Cache::finish(good(environments.claim(key, {}, false)).directory);
+    EXPECT_EQ(environments_of_user(chosen, cache, user), chosen);
+    EXPECT_EQ(good(environments.list()).size(), 1U);
+
+    constexpr uid_t other_user = 12345;
+    ASSERT_EQ(lchown(parent.c_str(), other_user, static_cast<gid_t>(-1)), 0);
+    const auto expect_refused = [&] {
+        const auto own = conda::environments_in(place / "home/.cache/containerize");
+        EXPECT_EQ(environments_of_user(chosen, cache, user), own);
+        EXPECT_EQ(environments_of_user(chosen, cache, {{"XDG_CACHE_HOME", place.path().string()}}),
+                  conda::environments_in(place / "containerize"));
+        EXPECT_EQ(environments_of_user(chosen, place / "elsewhere", user), chosen); // as configured
+        EXPECT_TRUE(good(environments.list()).empty());
+        const auto error = error_of(environments.claim(key, {}, false));
+        EXPECT_EQ(error.fault, Fault::input);
+        EXPECT_EQ(error.where, parent.string());
+        EXPECT_EQ(error.why, "it belongs to another user");
+    };
+    expect_refused();
+    // A link of this user leads to our own directory.
+    ASSERT_EQ(lchown(parent.c_str(), geteuid(), static_cast<gid_t>(-1)), 0);
+    fs::rename(parent, place / "moved");
+    fs::create_directory_symlink(place / "moved", parent);
+    EXPECT_EQ(good(environments.list()).size(), 1U);
+    ASSERT_EQ(lchown(parent.c_str(), other_user, static_cast<gid_t>(-1)), 0);
+    expect_refused();
 }
 
 TEST(CommandEnvironments, NeedADirectoryOfTheirOwn) {

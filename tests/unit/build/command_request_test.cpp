@@ -1,5 +1,6 @@
 #include "build/command_request.h"
 #include "good.h"
+#include "spec/requirements.h"
 #include "temporary.h"
 
 #include <functional>
@@ -14,6 +15,7 @@ namespace containerize::build {
 namespace {
 
 using test::error_of;
+using test::good;
 using test::TemporaryDirectory;
 
 /// All that a key is made from.
@@ -170,6 +172,60 @@ TEST(CommandRequest, KeysDependOnConfigurationOfPip) {
     EXPECT_NE(one.key(), key);
 }
 
+TEST(CommandRequest, KeysTellFilesApartThatSettingsName) {
+    const TemporaryDirectory place;
+    const auto file = place.write("my constraints.txt", "six<2\n").string();
+    place.write("work/constraints.txt", "six<2\n");
+    const auto settings = [&place](const std::string& text) {
+        return place.write("settings", text).string();
+    };
+    for (const auto& [name, value] :
+         {std::pair<std::string, std::string>("PIP_CONSTRAINT", "constraints.txt"),
+          {"PIP_CONSTRAINT", "other.txt " + (place / "work/constraints.txt").string()},
+          {"UV_CONSTRAINT", file},
+          {"UV_OVERRIDE", "constraints.txt"},
+          {"PIP_CONFIG_FILE", settings("[install]\nconstraint =\n    constraints.txt\n")}}) {
+        auto one = Case::of_pip("numpy");
+        one.inputs.working_directory = place / "work";
+        one.inputs.environment[name] = value;
+        const auto key = one.key();
+        EXPECT_EQ(one.key(), key);
+        const std::string changed = value == file ? "my constraints.txt" : "work/constraints.txt";
+        place.write(changed, "six<1.16\n");
+        EXPECT_NE(one.key(), key) << name << "=" << value;
+        place.write(changed, "six<2\n");
+    }
+}
+
+TEST(CommandRequest, KeysDoNotDependOnFilesThatPipWrites) {
+    const TemporaryDirectory place;
+    auto one = Case::of_pip("numpy");
+    one.inputs.working_directory = place.path();
+    one.inputs.environment["PIP_LOG"] = place.write("pip.log", "").string();
+    one.inputs.environment["PIP_CONFIG_FILE"] = place.write("pip.conf", "[global]\nlog = pip.log\n").string();
+    const auto key = one.key();
+    place.write("pip.log", "packages were installed\n");
+    EXPECT_EQ(one.key(), key);
+}
+
+TEST(CommandRequest, KeysDependOnSettingsOfUvInProjects) {
+    const TemporaryDirectory place;
+    auto one = Case::of_pip("numpy");
+    one.inputs.working_directory = place / "project/src";
+    std::set<std::string> keys = {one.key()};
+    place.write("project/pyproject.toml", "[project]\nname = 'x'\n");
+    EXPECT_EQ(one.key(), *keys.begin());
+    for (const auto& [file, text] : {std::pair("project/pyproject.toml", "[tool.uv]\n"),
+                                     {"project/pyproject.toml", "[tool.uv]\nconstraint-dependencies = []\n"},
+                                     {"uv.toml", "no-index = true\n"},
+                                     {"project/src/uv.toml", ""}}) {
+        place.write(file, text);
+        EXPECT_TRUE(keys.insert(one.key()).second) << file << "\n" << text;
+    }
+    one.inputs.working_directory = place / "elsewhere";
+    EXPECT_TRUE(keys.insert(one.key()).second);
+}
+
 TEST(CommandRequest, IsWrittenForBuilds) {
     const CommandRequest pip{.packages = {"numpy<2", "six"}, .requirements = {"/a/r.txt"}};
     EXPECT_STREQ(specification_name(pip), "requirements.txt");
@@ -184,9 +240,21 @@ TEST(CommandRequest, IsWrittenForBuilds) {
               (std::vector<std::string>{"-c", "bioconda", "python=3.12", "a[build='x']: \"y\""}));
 }
 
+TEST(CommandRequest, HasFilesWithAnyPath) {
+    const TemporaryDirectory place;
+    const auto file = place.write("my #1 dir's \"x\\y\"/req.txt", "six\n");
+    const CommandRequest request{.requirements = {file}};
+    const auto read =
+        good(spec::read_requirements(place.write("requirements.txt", specification_of(request)), {}));
+    ASSERT_EQ(read.lines.size(), 2U);
+    EXPECT_EQ(read.lines.back().file, file);
+    EXPECT_EQ(read.lines.back().text, "six");
+}
+
 TEST(CommandRequest, HasOnePackageInEachText) {
     EXPECT_TRUE(check_packages({.packages = {"numpy", "name @ https://host/x.whl#sha256=0", "./dir"}}));
-    for (const char* text : {"", " ", "-r file", "--index-url https://host", "# six", "six\nnumpy"}) {
+    for (const char* text : {"", " ", "-r file", "--index-url https://host", "# six", "six\nnumpy", "six\\",
+                             "six\\ ", "six\t", "six\x1b[2J", "six\x7f"}) {
         const auto error = error_of(check_packages({.packages = {"numpy", text}}));
         EXPECT_EQ(error.fault, Fault::input);
         EXPECT_EQ(error.where, "--with");
