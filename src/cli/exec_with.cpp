@@ -10,7 +10,10 @@
 #include "core/interrupt.h"
 #include "core/printable.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
@@ -47,7 +50,19 @@ private:
     mode_t bits_;
 };
 
+/// Whether it names a file that lists packages. Archives of packages can be given.
+bool is_list(const fs::path& package) {
+    constexpr auto endings = std::to_array<std::string_view>({".txt", ".yml", ".yaml", ".toml", ".lock"});
+    return std::ranges::find(endings, package.extension().string()) != endings.end() &&
+           quiet::is_regular_file(package);
+}
+
 Status check_words(const ExecArguments& arguments, const std::vector<std::string>& program) {
+    for (const auto& package : arguments.with)
+        if (is_list(package))
+            return fail_input("--with takes a package, and this is a file", {}, printable_line(package),
+                              "Give a requirements file with --with-requirements. For other files, create an "
+                              "installation with `containerize new`.");
     if (arguments.with.empty() && arguments.files.empty())
         return fail_input(
             "no package is given", {}, {},
@@ -70,8 +85,10 @@ Result<build::CommandRequest> request_from(const ExecArguments& arguments) {
     for (const auto& file : arguments.files) {
         request.requirements.push_back(TRY(resolve(file)));
         if (!quiet::is_regular_file(request.requirements.back()))
-            return fail_input("cannot read the requirements", {}, file,
-                              "Give --with-requirements a file that you can read.");
+            return fail_input("cannot read the requirements",
+                              quiet::exists(request.requirements.back()) ? "this is not a file"
+                                                                         : "there is no such file",
+                              printable_line(file), "Give --with-requirements a file that you can read.");
         if (request.requirements.back().string().find_first_of("\r\n") != std::string::npos)
             return fail_input("the path of the requirements has a line break", {}, printable_line(file),
                               "Rename the file or its directory.");
