@@ -12,8 +12,10 @@
 #include "inputs/find_base.h"
 #include "inputs/inputs.h"
 #include "pip/pylock.h"
+#include "pip/sources.h"
 #include "spec/locked_lines.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <functional>
 #include <memory>
@@ -132,8 +134,10 @@ Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const input
         return fail_input("pip's packages cannot be chosen without the environment's Python",
                           "it comes from conda", inputs.spec.string(),
                           "Choose a Python of this machine with --python.");
-    return pip::pylock_text(plan.of_pip,
-                            {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
+    pip::Pylock lock;
+    for (const auto& package : plan.of_pip)
+        lock.packages.push_back(pip::locked_package(package));
+    return pip::pylock_text(lock, {.python = plan.python, .machine = spec::machine_of(conda::this_subdir())});
 }
 
 /// Post-build steps. The installation is already published and stays even if they fail.
@@ -161,25 +165,32 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options) {
     return dry_run_of_conda(options, inputs);
 }
 
-Result<std::string> lock(const inputs::BuildOptions& options) {
+Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const WantedFormat& wanted) {
     const auto inputs = TRY(inputs_for_plan(options));
-    if (inputs.requirements) return lock_of_pip(options, inputs);
+    const auto possible = inputs.requirements ? formats_of_pip_lock() : formats_of_conda_lock();
+    const auto kind = TRY(spec::recognise_supported(inputs.spec));
+    const auto format = TRY(choose_format(wanted, possible, spec::describe(kind), inputs.spec.string()));
+    if (inputs.requirements) return spec::WrittenList{.text = TRY(lock_of_pip(options, inputs))};
     if (inputs.locked)
         return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
                           "Give it to `containerize new` as it is.");
     if (pip_lines(inputs) != 0)
         return fail_input("the packages that pip installs are known only after they were installed", {},
                           inputs.spec.string(),
-                          "Build the installation: its share/containerize.lock lists them, too.");
+                          "Build the installation. `containerize export DIR` then lists them, too.");
     auto plan = TRY(environments::plan_conda(options, inputs));
     auto locked = environments::lock_of(plan, inputs);
     locked.packages = std::move(plan.packages);
-    return spec::lock_text(locked, options.conda.subdir);
+    if (format == spec::SpecKind::lock)
+        return spec::WrittenList{.text = spec::lock_text(locked, options.conda.subdir)};
+    return spec::written_list(locked, options.conda.subdir, format);
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {
+    timings::Span checking("Checking the inputs");
     auto inputs = TRY(inputs::check_inputs(options));
     TRY(add_base(options, inputs));
+    checking.end();
     const auto builder =
         inputs.requirements ? environments::make_pip_builder : environments::make_conda_builder;
     return finished(options, build_by(builder, options, inputs));

@@ -1,10 +1,12 @@
 // Builds an installation: from a requirements file to a directory that can be put on PATH.
 #pragma once
 
+#include "build/list_format.h"
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "inputs/build_options.h"
 #include "pip/resolution.h"
+#include "spec/written_list.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -35,8 +37,8 @@ Result<DryRun> dry_run(const inputs::BuildOptions& options);
 
 /// The lock file with the packages that a build for options.conda.subdir would install: for a requirements
 /// file or a Python project a pylock.toml. Fails with an input error if pip would install into a conda
-/// environment.
-Result<std::string> lock(const inputs::BuildOptions& options);
+/// environment, or if it has no such format.
+Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const WantedFormat& format);
 
 /// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.
 /// Reports progress through util/log.h.

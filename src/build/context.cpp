@@ -12,10 +12,12 @@
 #include "prefix/records.h"
 #include "root/root.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -104,6 +106,8 @@ void name_log(Error& error, const inputs::BuildOptions& options, const fs::path&
 
 Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
                                         const Work& work) {
+    std::optional<timings::Span> cleaning_up; // declared first, so ends last
+    timings::Span preparing("Preparing");
     sweep_staging(options.staging_parent);
     // Declared first, so destroyed last: the namespace's process inherits the cleanup process's socket and
     // must end first.
@@ -121,8 +125,14 @@ Result<BuildSummary> with_build_context(const inputs::BuildOptions& options, con
             return fail(std::move(opened.error()));
         }
 
+    const Work timed_work = [&](const Workplace& place) {
+        preparing.end();
+        auto worked = work(place);
+        cleaning_up.emplace("Cleaning up");
+        return worked;
+    };
     bool log_has_reason = true;
-    auto done = work_in(staging, options, inputs, cleanup, lock, work, log_has_reason);
+    auto done = work_in(staging, options, inputs, cleanup, lock, timed_work, log_has_reason);
     if (!done && options.keep_files) {
         done.error().hint += (done.error().hint.empty() ? "" : "\n") +
                              ("The files that were built so far are in " + staging.keep().string());

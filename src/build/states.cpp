@@ -12,6 +12,8 @@
 #include "prefix/records.h"
 #include "prefix/states.h"
 #include "util/in_parallel.h"
+#include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <chrono>
@@ -70,9 +72,11 @@ Status keep_records_of(const std::vector<Manifest>& line, const fs::path& prefix
 /// Blocks are copied without being read, so damage would get into an image with a new digest.
 Result<std::unique_ptr<image::Layers>> open_verified(const Manifest& manifest, const fs::path& prefix,
                                                      unsigned jobs) {
+    const timings::Span span("Verifying the images");
     auto files = TRY(manifest::open_images(manifest, prefix));
     const auto images = manifest.images();
     TRY(in_parallel(jobs, files.size(), [&](std::size_t i) -> Status {
+        const timings::Piece piece("verifying");
         auto same = mounts::verify_image(files[i].file, files[i].path, images[i].size, images[i].sha256);
         if (!same && !interrupted()) same.error().what = "the image is damaged";
         return same;
@@ -169,6 +173,7 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_a
              .progress = [&](std::uint64_t done) { stage.advance(done, 0); }}));
         stage.finish(fmt::format("{}, {} to {}", counted(packed.files, "file"),
                                  human_bytes(packed.input_bytes), human_bytes(packed.image_bytes)));
+        const timings::Span publishing("Publishing");
         TRY(prefix::check_room(lock, packed.image_bytes));
         auto commands = TRY(change.begin(manifest));
         const auto states = TRY(prefix::read_states(lock.prefix));
@@ -188,7 +193,9 @@ Result<BuildSummary> squash(const inputs::BuildOptions& options, bool compress_a
         TRY(prefix::add_image(context.image(), prefix::ImageIs::of_this_build, change.assembly(),
                               manifest.image, {}));
         TRY(carry_profile(recorded, manifest.image, change.assembly()));
-        TRY(keep_records_of(line, lock.prefix, change.assembly() / prefix::state_directory(manifest.state)));
+        const auto records = change.assembly() / prefix::state_directory(manifest.state);
+        TRY(keep_records_of(line, lock.prefix, records));
+        log::continue_in(records / "build.log");
         TRY(change.finish(manifest, {}));
         summary.files = packed.files;
         summary.image_bytes = packed.image_bytes;

@@ -17,6 +17,7 @@
 #include "util/log.h"
 #include "util/process.h"
 #include "util/progress.h"
+#include "util/timings.h"
 
 #include <chrono>
 #include <optional>
@@ -108,6 +109,7 @@ private:
         return run_hook(context_.options.post_install, "Running the post-install script");
     }
     Status remove_secrets() {
+        const timings::Span span("Removing secrets");
         const auto python = builder_.python_name();
         return python.empty() ? Status() : inputs::remove_secrets_of_packages(context_.root(), python);
     }
@@ -116,6 +118,7 @@ private:
     // Lets venvs made with this environment's Python build on its packages (see templates/python).
     Status add_venv_support() {
         if (builder_.python_name().empty()) return {};
+        const timings::Span span("Adding support for venvs");
         std::error_code failed;
         const auto library = context_.root() / "lib" / builder_.python_name() / "site-packages";
         const auto support = context_.options.share / "python";
@@ -138,6 +141,7 @@ private:
     }
 
     Status record_environment() {
+        const timings::Span span("Recording the environment");
         auto activation = TRY(builder_.activation());
         manifest_.activation = std::move(activation.changes);
         manifest_.activation_scripts = std::move(activation.scripts);
@@ -186,6 +190,7 @@ private:
     }
 
     Status list_packages() {
+        const timings::Span span("Listing packages");
         packages_ = TRY(builder_.packages());
         return add_list_command();
     }
@@ -319,16 +324,18 @@ private:
         if (const auto& cutoff = context_.options.exclude_newer)
             context_.record["exclude_newer"] = cutoff->text();
         if (!context_.inputs.spec.empty()) context_.record["spec"] = context_.inputs.spec.string();
+        auto lock = TRY(builder_.lock());
         fs::path previous_lock;
         if (previous_ != nullptr)
-            previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / "containerize.lock";
+            previous_lock = lock_.prefix / prefix::state_directory(previous_->state) / lock.name;
         auto kept = TRY(prefix::keep_records(assembly / prefix::state_directory(manifest_.state),
                                              {.inputs = context_.inputs.kept,
                                               .packages = packages_,
-                                              .lock = builder_.lock(),
+                                              .lock = std::move(lock),
                                               .previous_lock = previous_lock,
                                               .log = log::current()},
                                              context_.options.umask_bits));
+        log::continue_in(assembly / prefix::state_directory(manifest_.state) / "build.log");
         TRY(prefix::write_module_files(
             assembly / prefix::state_directory(manifest_.state) / "modulefiles",
             {.prefix = lock_.prefix, .image = manifest_.image.file, .created = manifest_.created}));

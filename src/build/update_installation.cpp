@@ -6,6 +6,7 @@
 #include "inputs/inputs.h"
 #include "manifest/manifest.h"
 #include "prefix/states.h"
+#include "util/timings.h"
 
 namespace containerize::build {
 
@@ -27,9 +28,8 @@ Status check_request(const UpdateOptions& options) {
         "-w, --engine, or a command after --.");
 }
 
-} // namespace
-
-Result<BuildSummary> update(const UpdateOptions& options) {
+Result<inputs::Inputs> inputs_for(const UpdateOptions& options) {
+    const timings::Span checking("Checking the inputs");
     auto previous = TRY(prefix::read_changeable(options.build.prefix));
     TRY(check_request(options));
     auto inputs = TRY(inputs::check_update(options.build, previous));
@@ -37,6 +37,41 @@ Result<BuildSummary> update(const UpdateOptions& options) {
         return fail_input("--prune needs a conda environment file",
                           "with requirements files, nothing is removed", {},
                           "Leave out --prune, or give a conda environment file.");
+    return inputs;
+}
+
+/// Fails if something must be run to know what changes.
+Status check_plannable(const UpdateOptions& options) {
+    const auto& build = options.build;
+    const auto hint = "Leave out --dry-run: `containerize rollback` undoes an update.";
+    if (!options.command.empty() || build.pre_install || build.post_install || build.environ_script)
+        return fail_input("--dry-run cannot show what a command or script changes",
+                          "that is not known without running it", {}, hint);
+    if (build.uv)
+        return fail_input("--dry-run cannot be combined with --uv",
+                          "uv would be installed first, and then choose the packages", {}, hint);
+    return {};
+}
+
+} // namespace
+
+Result<environments::UpdatePlan> plan_update(const UpdateOptions& options) {
+    TRY(check_plannable(options));
+    const auto inputs = TRY(inputs_for(options));
+    environments::UpdatePlan plan;
+    const auto planned =
+        with_build_context(options.build, inputs, [&](const Workplace& place) -> Result<BuildSummary> {
+            const auto current = TRY(prefix::read_changeable(options.build.prefix));
+            place.context.record = current.build;
+            plan = TRY(environments::plan_update(place.context, current, options.prune));
+            return {};
+        });
+    if (!planned) return fail(Error(planned.error()));
+    return plan;
+}
+
+Result<BuildSummary> update(const UpdateOptions& options) {
+    const auto inputs = TRY(inputs_for(options));
     const environments::UpdateRequest request{.command = options.command, .prune = options.prune};
     auto updated =
         with_build_context(options.build, inputs, [&](const Workplace& place) -> Result<BuildSummary> {

@@ -3,6 +3,7 @@
 
 #include "build/build.h"
 #include "core/error.h"
+#include "environments/environment_builder.h"
 
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ struct UpdateOptions {
     std::vector<std::string> command; ///< run inside, at the terminal; empty for none
     bool prune = false;               ///< remove conda packages that `spec` does not need
 };
+
+/// What update() would change; nothing is changed. Fails with an input error if only running something tells.
+Result<environments::UpdatePlan> plan_update(const UpdateOptions& options);
 
 /// On failure the installation stays as it was. Running processes keep the state they started with.
 Result<BuildSummary> update(const UpdateOptions& options);

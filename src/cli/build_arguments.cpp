@@ -14,7 +14,9 @@
 #include "manifest/bind.h"
 #include "manifest/launch_settings.h"
 #include "util/log.h"
+#include "util/timings.h"
 
+#include <cstdio>
 #include <ctime>
 #include <utility>
 
@@ -365,6 +367,22 @@ void add_log_options(CLI::App& command, BuildArguments& arguments) {
     auto* verbose = command.add_flag("-v,--verbose", arguments.verbose, "Show the output of all programs");
     command.add_flag("-q,--quiet", arguments.quiet, "Show only warnings and errors")->excludes(verbose);
     command.add_option("--log", arguments.log_file, "Also write the log to this file")->type_name("FILE");
+}
+
+void add_timings_option(CLI::App& command, BuildArguments& arguments) {
+    command.option_defaults()->group("Work");
+    command.add_flag("--timings", arguments.timings,
+                     "Show at the end how long each stage took, also in the log");
+}
+
+Result<int> with_timings(const BuildArguments& arguments, const std::function<Result<int>()>& command) {
+    if (!arguments.timings) return command();
+    timings::start();
+    auto done = command();
+    std::fflush(stdout); // the chart comes after what the command says
+    const auto recording = timings::recording();
+    log::table([&](unsigned columns) { return "Timings:\n" + timings::chart(recording, columns); });
+    return done;
 }
 
 } // namespace containerize::cli

@@ -4,6 +4,7 @@
 #include "build/build.h"
 #include "core/error.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct BuildArguments {
     std::string layout;
     unsigned jobs = 0;
     bool bundle_python = false, system_site_packages = false, keep_files = false, force = false,
-         verbose = false, quiet = false;
+         verbose = false, quiet = false, timings = false;
 };
 
 inline constexpr const char* environ_description =
@@ -63,6 +64,12 @@ void add_layout_option(CLI::App& command, BuildArguments& arguments);
 void add_work_options(CLI::App& command, BuildArguments& arguments);
 /// Only what a command says, on the terminal and in a file. add_work_options() has these, too.
 void add_log_options(CLI::App& command, BuildArguments& arguments);
+/// --timings, for commands that run within with_timings().
+void add_timings_option(CLI::App& command, BuildArguments& arguments);
+
+/// Runs a command, and then shows the chart of --timings if that was given, whether the command failed or
+/// not.
+Result<int> with_timings(const BuildArguments& arguments, const std::function<Result<int>()>& command);
 
 /// The commands themselves, called with parsed options. They return the exit code.
 Result<int> run_new(const BuildArguments& arguments, const std::string& command_line);

@@ -1,5 +1,6 @@
 #include "cli/configured.h"
 
+#include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
 #include "core/resources.h"
@@ -172,6 +173,15 @@ Result<base::Options> Configured::bases() const {
     options.writer.jobs = limit == 0 ? wanted : std::min(wanted, limit);
     options.environment = environment_;
     return options;
+}
+
+Result<fs::path> Configured::exec_environments(const fs::path& cache) const {
+    auto directory = TRY(config_.directory(Key::exec_environments, environment_));
+    return directory.empty() ? conda::environments_in(cache) : directory;
+}
+
+Result<std::uint64_t> Configured::exec_limit() const {
+    return config::parse_size(config_.text(Key::exec_limit));
 }
 
 Result<fs::path> Configured::prefix() const {

@@ -8,6 +8,7 @@
 #include "launch/engine.h"
 #include "util/process.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -47,6 +48,10 @@ public:
     /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
     [[nodiscard]] Result<Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
+    /// Where `exec` keeps environments: by default, in the cache at `cache`.
+    [[nodiscard]] Result<std::filesystem::path> exec_environments(const std::filesystem::path& cache) const;
+    /// Limit for their total size, in bytes.
+    [[nodiscard]] Result<std::uint64_t> exec_limit() const;
     /// Where base images are stored, and how they are fetched and made.
     [[nodiscard]] Result<base::Options> bases() const;
 

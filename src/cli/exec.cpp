@@ -1,5 +1,6 @@
 #include "cli/exec.h"
 
+#include "core/core_dumps.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 
@@ -8,6 +9,7 @@
 #include <fstream>
 
 #include <elf.h>
+#include <unistd.h>
 
 namespace containerize::cli {
 
@@ -46,6 +48,15 @@ std::string shell_line(const std::vector<std::string>& words) {
     for (const auto& word : words)
         line.append(line.empty() ? "" : " ").append(shell_quoted(word));
     return line;
+}
+
+std::unexpected<Error> become_inside(const std::filesystem::path& prefix, const char* wrapper,
+                                     const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {(prefix / "bin" / wrapper).string()};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    restore_core_limit();
+    execv(words.front().c_str(), argument_vector(words).data());
+    return fail_errno("cannot run", words.front());
 }
 
 std::filesystem::path own_program() {

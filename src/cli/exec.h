@@ -15,6 +15,11 @@ std::vector<char*> argument_vector(const std::vector<std::string>& words);
 /// The words as a line for a shell.
 std::string shell_line(const std::vector<std::string>& words);
 
+/// Executes a debug wrapper of the installation at `prefix`, which knows how to enter it. Returns only on
+/// failure.
+[[nodiscard]] std::unexpected<Error> become_inside(const std::filesystem::path& prefix, const char* wrapper,
+                                                   const std::vector<std::string>& arguments);
+
 /// This program's file.
 std::filesystem::path own_program();
 

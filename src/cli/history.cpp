@@ -136,10 +136,13 @@ void add_squash(CLI::App& app, Call& call) {
     add_installation(*command, arguments->prefix);
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
+    add_timings_option(*command, *arguments);
     command->footer(
         "The other states are removed, so `rollback` has no state to go back to. With --compression "
         "or\n--block-size, all content is compressed again, also if there are no layers.");
-    on(*command, call, [&call, arguments] { return run_squash(*arguments, call.line); });
+    on(*command, call, [&call, arguments] {
+        return with_timings(*arguments, [&] { return run_squash(*arguments, call.line); });
+    });
 }
 
 } // namespace containerize::cli

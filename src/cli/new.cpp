@@ -152,8 +152,11 @@ void add_new(CLI::App& app, Call& call) {
     add_profile_options(*command, *arguments);
     add_layout_option(*command, *arguments);
     add_work_options(*command, *arguments);
+    add_timings_option(*command, *arguments);
     on(*command, call, [&call, arguments] {
-        return arguments->dry_run ? show_plan(*arguments, call.line) : run_new(*arguments, call.line);
+        return with_timings(*arguments, [&] {
+            return arguments->dry_run ? show_plan(*arguments, call.line) : run_new(*arguments, call.line);
+        });
     });
 }
 

@@ -1,6 +1,5 @@
 #include "cli/command.h"
 #include "cli/exec.h"
-#include "core/core_dumps.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "manifest/manifest.h"
@@ -20,15 +19,10 @@ struct RunArguments {
     std::vector<std::string> command; ///< parsed only as a check; see command_of()
 };
 
-// Executes a debug wrapper of the installation, which knows how to enter it.
-Result<int> become(const std::string& directory, const char* wrapper,
-                   const std::vector<std::string>& arguments) {
+Result<int> run_inside(const std::string& directory, const char* wrapper,
+                       const std::vector<std::string>& arguments) {
     auto prefix = TRY(manifest::resolve_installation(directory));
-    std::vector<std::string> words = {(prefix / "bin" / wrapper).string()};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    restore_core_limit();
-    execv(words.front().c_str(), argument_vector(words).data());
-    return fail_errno("cannot run", words.front());
+    return become_inside(prefix, wrapper, arguments);
 }
 
 // The words after "run DIR", without a "--" before or after DIR. CLI11's own list is not used, because it
@@ -53,8 +47,9 @@ void add_run(CLI::App& app, Call& call) {
     command->add_option("COMMAND", arguments->command, "The command and its arguments")->required();
     command->positionals_at_end();
     command->footer("Example:\n  containerize run ~/envs/ml -- bash -c 'echo $VIRTUAL_ENV'");
-    on(*command, call,
-       [&call, arguments] { return become(arguments->directory, "_debug_exec", command_of(call.words)); });
+    on(*command, call, [&call, arguments] {
+        return run_inside(arguments->directory, "_debug_exec", command_of(call.words));
+    });
 }
 
 void add_shell(CLI::App& app, Call& call) {
@@ -70,7 +65,7 @@ void add_shell(CLI::App& app, Call& call) {
                 "yourself, or `containerize update {0}` to change it for all its users. `exit` leaves "
                 "the shell.\n",
                 shell_quoted(arguments->directory));
-        return become(arguments->directory, "_debug_shell", {});
+        return run_inside(arguments->directory, "_debug_shell", {});
     });
 }
 

@@ -21,6 +21,14 @@ Status usable(const fs::path& directory, std::string why) {
                  .hint = "Set CONTAINERIZE_CACHE to another directory."});
 }
 
+/// A directory, and no link, in which others cannot rename what is ours.
+bool is_kept_by_us(const fs::path& directory) {
+    struct stat info {};
+    if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    const bool is_shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    return (info.st_uid == geteuid() || info.st_uid == 0) && (!is_shared || (info.st_mode & S_ISVTX) != 0);
+}
+
 /// Creates a directory that other users cannot access, in one that they share.
 Status make_own(const fs::path& directory) {
     auto why = make_shared_directory(directory.parent_path());
@@ -46,6 +54,14 @@ fs::path images_in(const fs::path& cache) {
     return cache / "images" / std::to_string(geteuid());
 }
 
+fs::path uv_in(const fs::path& cache) {
+    return cache / "uv" / std::to_string(geteuid());
+}
+
+fs::path environments_in(const fs::path& cache) {
+    return cache / "exec" / std::to_string(geteuid());
+}
+
 Status make_shared(const fs::path& directory) {
     return usable(directory, make_shared_directory(directory));
 }
@@ -56,6 +72,18 @@ Status make_repodata(const fs::path& cache) {
 
 Status make_images(const fs::path& cache) {
     return make_own(images_in(cache));
+}
+
+bool is_uv_safe(const fs::path& cache) {
+    const auto directory = uv_in(cache);
+    struct stat info {};
+    return is_kept_by_us(cache) && is_kept_by_us(directory.parent_path()) &&
+           lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           is_ours_alone(info);
+}
+
+Status make_uv(const fs::path& cache) {
+    return make_own(uv_in(cache));
 }
 
 OpenFile open_own(const fs::path& file) {

@@ -26,6 +26,16 @@ std::filesystem::path repodata_in(const std::filesystem::path& cache);
 /// The directory of this user's package images (packages/package_images.h).
 std::filesystem::path images_in(const std::filesystem::path& cache);
 
+/// The directory of this user's uv and of its cache (environments/pinned_uv.h).
+std::filesystem::path uv_in(const std::filesystem::path& cache);
+
+/// The directory of this user's environments for single commands (build/command_environments.h).
+std::filesystem::path environments_in(const std::filesystem::path& cache);
+
+/// Whether only this user and root can replace what is in uv_in(): others cannot be its parents' owners, who
+/// may rename everything there.
+bool is_uv_safe(const std::filesystem::path& cache);
+
 /// Creates packages_in() or wheels_in(): whoever can write to the cache can write there, but only change
 /// their own files.
 Status make_shared(const std::filesystem::path& directory);
@@ -33,6 +43,8 @@ Status make_shared(const std::filesystem::path& directory);
 Status make_repodata(const std::filesystem::path& cache);
 /// Creates images_in(), which other users cannot access.
 Status make_images(const std::filesystem::path& cache);
+/// Creates uv_in(), which other users cannot access.
+Status make_uv(const std::filesystem::path& cache);
 
 /// Opens a file that this user put into the cache. Returns an empty OpenFile if it does not exist or another
 /// user could have written it.

@@ -453,6 +453,30 @@ Result<CacheUse> clean(const fs::path& directory, IsOurs is_ours, std::int64_t o
     return removed;
 }
 
+/// uv's own cache is a tree.
+CacheUse use_of_uv(const fs::path& cache) {
+    CacheUse use;
+    if (!is_uv_safe(cache)) return use;
+    std::error_code ignored;
+    for (const auto& entry : entries_below(uv_in(cache), ignored)) {
+        struct stat info {};
+        if (lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        ++use.files;
+        use.bytes += static_cast<std::uint64_t>(info.st_size);
+    }
+    return use;
+}
+
+/// As a whole: each use of the program gives its directory the current time.
+Result<CacheUse> clean_uv(const fs::path& cache, std::int64_t oldest) {
+    struct stat info {};
+    if (!is_uv_safe(cache) || lstat(uv_in(cache).c_str(), &info) != 0 || info.st_mtim.tv_sec >= oldest)
+        return CacheUse{};
+    const auto use = use_of_uv(cache);
+    TRY(remove_tree(uv_in(cache)));
+    return use;
+}
+
 } // namespace
 
 Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& records,
@@ -465,7 +489,7 @@ Result<CacheInfo> cache_info(const fs::path& cache) {
     auto packages = TRY(use_of(packages_in(cache), is_package_file));
     packages += TRY(use_of(wheels_in(cache), is_package_file));
     auto repodata = TRY(use_of(repodata_in(cache), is_repodata_file));
-    return CacheInfo{.packages = packages, .repodata = repodata};
+    return CacheInfo{.packages = packages, .repodata = repodata, .uv = use_of_uv(cache)};
 }
 
 Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) {
@@ -476,7 +500,8 @@ Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) 
     auto packages = TRY(clean(packages_in(cache), is_package_file, oldest));
     packages += TRY(clean(wheels_in(cache), is_package_file, oldest));
     auto repodata = TRY(clean(repodata_in(cache), is_repodata_file, oldest));
-    return CacheInfo{.packages = packages, .repodata = repodata};
+    auto uv = TRY(clean_uv(cache, oldest));
+    return CacheInfo{.packages = packages, .repodata = repodata, .uv = uv};
 }
 
 } // namespace containerize::conda

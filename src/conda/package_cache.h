@@ -45,6 +45,7 @@ struct CacheUse {
 struct CacheInfo {
     CacheUse packages; ///< of conda, and wheels
     CacheUse repodata;
+    CacheUse uv; ///< the program and its own cache
 };
 
 Result<CacheInfo> cache_info(const std::filesystem::path& cache);

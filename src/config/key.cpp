@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 namespace containerize::config {
 
@@ -127,6 +128,23 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .variable = "CONTAINERIZE_CACHE",
          .description = "Directory for packages, downloaded and packed, and package lists. It is created if "
                         "it is missing"},
+        {.key = Key::exec_environments,
+         .name = "exec_environments",
+         .kind = Kind::directory,
+         .check = check_directory,
+         .otherwise = "`exec/UID` in the cache",
+         .description =
+             "Directory in which `containerize exec` keeps your environments. Only you may have access "
+             "to it. It is created if it is missing"},
+        {.key = Key::exec_limit,
+         .name = "exec_limit",
+         .kind = Kind::text,
+         .check = check_by<parse_size>,
+         .standard = "10G",
+         .choices = "10G,...",
+         .description =
+             "Limit for the total size of these environments, such as `500M` or `10G`. Above it, the "
+             "least recently used ones are removed"},
         {.key = Key::staging,
          .name = "staging",
          .kind = Kind::directory,
@@ -224,9 +242,9 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .standard = "auto",
          .option = "--installer",
          .choices = "auto,pip,uv,pip-tree",
-         .description = "What installs pip packages. `auto` is uv if it is on `PATH`, else pip. With "
-                        "`pip-tree`, pip installs "
-                        "into a directory, and no package images are used"},
+         .description = "What chooses and installs pip packages. `auto` is uv if it is on `PATH`; else pip, "
+                        "where a downloaded uv chooses packages of PyPI. With `pip-tree`, pip installs into "
+                        "a directory, and no package images are used"},
         {.key = Key::wrapper_paths,
          .name = "wrapper_paths",
          .kind = Kind::list,
@@ -322,6 +340,16 @@ std::optional<bool> parse_flag(std::string_view text) {
     if (word == "true" || word == "yes" || word == "on") return true;
     if (word == "false" || word == "no" || word == "off") return false;
     return std::nullopt;
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+    constexpr std::string_view units = "KMGT";
+    const auto unit = text.empty() ? units.npos : units.find(text.back());
+    const auto number = to_number<std::uint64_t>(text.substr(0, text.size() - (unit == units.npos ? 0 : 1)));
+    const auto shift = unit == units.npos ? 0 : 10 * (unit + 1);
+    if (number && *number <= std::numeric_limits<std::uint64_t>::max() >> shift) return *number << shift;
+    return fail_input("invalid size: '" + std::string(text) + "'", {}, {},
+                      "Give a number of bytes, with K, M, G or T for larger units, such as 10G.");
 }
 
 std::optional<unsigned> parse_umask(std::string_view text) {

@@ -6,6 +6,7 @@
 #include "core/variables.h"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ enum class Key {
     channels,
     conda_config,
     cache,
+    exec_environments,
+    exec_limit,
     staging,
     base,
     auto_base,
@@ -40,7 +43,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 26;
+inline constexpr std::size_t number_of_keys = 28;
 
 enum class Kind {
     text,
@@ -72,6 +75,8 @@ const KeyInfo* find_key(std::string_view name);
 
 /// Accepts "true", "yes", "on" and their opposites, ignoring case.
 std::optional<bool> parse_flag(std::string_view text);
+/// Parses a number of bytes: "500M", "10G". The units are powers of 1024.
+Result<std::uint64_t> parse_size(std::string_view text);
 /// Parses an octal umask. Refuses one that restricts the user's own permissions.
 std::optional<unsigned> parse_umask(std::string_view text);
 

@@ -289,7 +289,7 @@ std::vector<Finding> diagnose(const fs::path& prefix, const std::string& default
         resources(),
         python(default_python),
         program("pip", "Not needed. Every environment gets its own."),
-        program("uv", "Not needed. Without it, pip installs packages."),
+        program("uv", "Not needed. Without it, builds use a fixed version of uv from PyPI, or pip."),
         program("git", "Needed only for requirements that name a git repository."),
         program("bash", "Needed for --pre-install, --post-install and --environ."),
         program("apptainer", "Needed only where users cannot create namespaces or use FUSE."),

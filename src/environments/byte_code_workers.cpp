@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "core/thread.h"
 #include "util/child.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <array>
@@ -343,6 +344,7 @@ private:
     void work(const std::stop_token& stop) {
         Slot slot;
         while (const auto job = next_job(stop)) {
+            const timings::Piece piece("compiling");
             job(slot);
             if (slot && !slot->usable()) slot.reset();
         }

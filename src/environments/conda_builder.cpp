@@ -4,6 +4,7 @@
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
+#include "core/text.h"
 #include "environments/activation.h"
 #include "environments/byte_code.h"
 #include "environments/conda_contents.h"
@@ -12,8 +13,11 @@
 #include "environments/link_scripts.h"
 #include "environments/noarch_byte_code.h"
 #include "environments/pip_part.h"
+#include "environments/pip_wheels.h"
+#include "environments/wheel_linker.h"
 #include "environments/writable_images.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <set>
@@ -34,9 +38,17 @@ std::uint32_t newest(const std::vector<conda::PackageInfo>& packages) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(seconds, 0xFFFFFFFF));
 }
 
+/// "3.11" of "3.11.4".
+std::string minor_version(const std::string& version) {
+    const auto parts = split(version, '.');
+    return std::string(parts[0]) + (parts.size() > 1 ? "." + std::string(parts[1]) : "");
+}
+
 class CondaBuilder : public EnvironmentBuilder {
 public:
-    explicit CondaBuilder(BuildContext& context) : context_(context), pip_(context) {}
+    explicit CondaBuilder(BuildContext& context)
+        : context_(context),
+          pip_(context, [this](PipWheels& wheels, Stage& stage) { return link_wheels(wheels, stage); }) {}
 
     /// Packages are linked into an image, so the prefix is needed only for what the script writes there.
     Status create() override {
@@ -99,12 +111,13 @@ public:
         return package_list(contents_);
     }
 
-    std::string lock() override {
+    Result<prefix::LockFile> lock() override {
         auto locked = lock_of(plan_, context_.inputs);
         locked.packages = linked_.records;
         locked.source_date_epoch = epoch_;
         pip_.lock(contents_.of_pip, locked);
-        return spec::lock_text(locked, conda::this_subdir());
+        return prefix::LockFile{.name = prefix::own_lock_name,
+                                .text = spec::lock_text(locked, conda::this_subdir())};
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
@@ -147,6 +160,33 @@ private:
         return {};
     }
 
+    /// Below what link scripts and earlier requirements have changed.
+    Result<std::string> link_wheels(PipWheels& wheels, Stage& stage) {
+        const auto taken = TRY(images_.taken(context_.options.umask_bits));
+        if (!taken) return "the kernel's overlayfs cannot be used";
+        if (linked_.site_packages != "lib/" + linked_.python_name + "/site-packages")
+            return "this Python has its packages in " + linked_.site_packages;
+        TRY(wheels.start());
+        if (!wheels.cache_tag().starts_with("cpython-")) return "the interpreter is not CPython";
+        if (auto obstacle = TRY(wheels.fetch(stage)); !obstacle.empty()) return obstacle;
+        WheelLinker linker(*writer_,
+                           {.interpreter = context_.python().string(),
+                            .python = minor_version(linked_.python_version),
+                            .library_name = linked_.python_name,
+                            .cache_tag = wheels.cache_tag(),
+                            .layout = wheel::prefix_layout},
+                           context_.options.umask_bits);
+        if (auto obstacle = TRY(wheels.obstacle_to_linking(linker, *taken)); !obstacle.empty())
+            return obstacle;
+        const auto add_wheels = [&]() -> Status {
+            TRY(wheels.link(linker));
+            return writer_->checkpoint();
+        };
+        TRY(images_.remount(context_, add_wheels));
+        modules_of_wheels_.insert(linker.without_byte_code().begin(), linker.without_byte_code().end());
+        return std::string();
+    }
+
     [[nodiscard]] std::uint32_t epoch_of(const std::vector<conda::PackageInfo>& packages) const {
         if (context_.inputs.source_date_epoch) return *context_.inputs.source_date_epoch;
         if (context_.inputs.locked && context_.inputs.locked->source_date_epoch)
@@ -155,6 +195,7 @@ private:
     }
 
     Status mount() {
+        const timings::Span span("Mounting the image");
         images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         return {};
     }
@@ -176,6 +217,8 @@ private:
         const auto changed = TRY(images_.changes(context_.options.umask_bits));
         auto sources = sources_among(changed.files, linked_.python_name);
         sources.insert(linked_.to_compile.begin(), linked_.to_compile.end());
+        for (const auto& module : modules_of_wheels_)
+            if (quiet::exists(context_.root() / module)) sources.insert(module);
         return sources;
     }
 
@@ -187,6 +230,7 @@ private:
     bool has_python_ = false;
     WritableImages images_;
     std::optional<image::Writer> writer_;
+    std::set<std::string> modules_of_wheels_; ///< without byte-code, relative to the prefix
     PipPart pip_;
     CondaContents contents_;
 };

@@ -107,6 +107,11 @@ public:
         return changes_.plan.channels;
     }
 
+    Result<CondaChanges> only_plan() {
+        TRY(plan());
+        return std::move(changes_);
+    }
+
 private:
     Status plan() {
         installed_ = TRY(conda::read_installed(tree()));
@@ -216,6 +221,10 @@ private:
 
 Result<std::vector<conda::Channel>> change_packages(const BuildContext& context, bool prune) {
     return CondaChanger(context, prune).change();
+}
+
+Result<CondaChanges> plan_changes(const BuildContext& context, bool prune) {
+    return CondaChanger(context, prune).only_plan();
 }
 
 } // namespace containerize::environments

@@ -11,6 +11,7 @@
 #include "util/digest.h"
 #include "util/in_parallel.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <functional>
@@ -56,8 +57,10 @@ private:
 
     // The digests of all images are compared: many, and some are large.
     Status find_images() {
+        const timings::Span span("Looking for packed packages");
         TRY(in_parallel(context_.jobs, packages_.size(), [this](std::size_t i) -> Status {
             if (interrupted()) return fail_interrupted();
+            const timings::Piece piece("verifying");
             if (const auto& digest = packages_[i].record.sha256; is_hex(digest, 64))
                 packages_[i].image = images_.find(image_key(context_, digest));
             return {};
@@ -95,6 +98,7 @@ private:
         const auto pack_one = [&](std::size_t i) -> Status {
             if (interrupted()) return fail_interrupted();
             auto& package = packages_[missing_[i].package];
+            const timings::Piece piece("packing");
             stage.detail(package.record.distribution());
             package.image = TRY(pack(package, std::exchange(missing_[i].archive, {})));
             return {};

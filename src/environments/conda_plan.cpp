@@ -11,6 +11,7 @@
 #include "root/root.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <optional>
@@ -226,6 +227,7 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     TRY(add_earlier(earlier, plan.channels, config, request));
     if (present != nullptr) TRY(add_pins(present->pinned, request));
     if (request.wanted.empty()) return result;
+    timings::Span examining("Examining the machine");
     const auto root = TRY(root::open_tree(inputs.settings.base));
     auto machine = TRY(conda::virtual_packages(
         inputs.environment, {.subdir = options.conda.subdir, .cuda = options.conda.cuda, .root = root.get()},
@@ -233,9 +235,12 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     for (const auto& package : machine)
         log::detail(fmt::format("the machine: {} {} {}", package.name, package.version, package.build));
 
+    examining.end();
+    timings::Span reading("Reading package lists");
     auto lists =
         TRY(conda::fetch_repodata(plan.channels, {options.conda.subdir, "noarch"}, config,
                                   {.cache = cache, .offline = options.conda.offline || config.offline}));
+    reading.end();
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;
     if (present != nullptr) installed = TRY(list_installed(present->installed, present->directory));

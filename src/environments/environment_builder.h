@@ -10,12 +10,14 @@
 #include "launch/environment.h"
 #include "manifest/manifest.h"
 #include "pip/resolution.h"
+#include "prefix/records.h"
 #include "util/process.h"
 #include "util/progress.h"
 
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,8 +83,8 @@ public:
     virtual Result<std::vector<launch::EnvironmentChange>> environment() { return {}; }
     /// The installed packages, one per line.
     virtual Result<std::string> packages() { return std::string(); }
-    /// The lock file that reproduces this environment; empty if there is none.
-    virtual std::string lock() { return {}; }
+    /// The lock file that reproduces this environment. Called after packages().
+    virtual Result<prefix::LockFile> lock() { return {}; }
     /// In an update, whether anything has changed. Called once, right before pack().
     [[nodiscard]] virtual bool has_changes() { return true; }
     /// An image that is used unchanged, below the layer that pack() writes; empty for none.
@@ -124,6 +126,24 @@ struct UpdateRequest {
 /// receives what the input and the user's command change.
 std::unique_ptr<EnvironmentBuilder>
 make_update_builder(BuildContext& context, const manifest::Manifest& previous, const UpdateRequest& request);
+
+/// A package that an update would add (no `before`), remove (no `after`), or replace.
+struct PackageChange {
+    struct Version {
+        std::string version;
+        std::string build = {}, channel = {}; ///< of conda packages
+    };
+    std::string name;
+    bool of_pip = false;
+    std::optional<Version> before = {}, after = {};
+    std::uint64_t size = 0; ///< bytes of the file that is installed; 0 if unknown
+};
+struct UpdatePlan {
+    std::vector<PackageChange> changes; ///< those of conda first, each sorted by name
+    std::size_t unsolved = 0; ///< requirements for pip, which depend on packages that conda would change
+};
+/// What an update would change.
+Result<UpdatePlan> plan_update(BuildContext& context, const manifest::Manifest& previous, bool prune);
 
 /// For a venv at the prefix.
 Activation venv_activation();

@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "environments/pinned_uv.h"
 #include "environments/requirements_text.h"
 #include "environments/scripts.h"
 #include "pip/distributions.h"
@@ -176,10 +177,49 @@ void Installers::set_defaults() {
         if (!context_.environment.contains(name)) target_.environment[name] = value;
 }
 
-Status Installers::choose(const spec::Requirements& requirements) {
+Result<pip::Choice> Installers::choice_of(const std::optional<fs::path>& uv,
+                                          const spec::Requirements& requirements) const {
+    return pip::choose_installer(context_.options.installer, uv, configuration_, requirements,
+                                 context_.inputs.environment);
+}
+
+/// A uv of ours resolves in a fraction of the time that pip takes. Nothing if pip has to.
+std::optional<pip::Choice> Installers::choice_of_pinned_uv(const spec::Requirements& requirements) const {
+    const auto settings = pip::settings_of_install(configuration_);
+    const auto& environment = context_.inputs.environment;
+    const auto by_pip = [](const std::string& reason) {
+        log::detail("pip resolves the requirements, because " + reason);
+        return std::nullopt;
+    };
+    if (auto obstacle = obstacle_to_pinned_uv(settings, requirements, environment); !obstacle.empty())
+        return by_pip(obstacle);
+    // Before it is downloaded: would it be used?
+    const auto choice_if_there = choice_of("uv", requirements);
+    if (!choice_if_there) return by_pip(to_string(choice_if_there.error()));
+    if (choice_if_there->installer != pip::Installer::uv) {
+        log::detail("resolving with " + choice_if_there->reason);
+        return std::nullopt;
+    }
+    const auto downloads = pip::download_settings(settings, requirements, environment, false);
+    if (!downloads.obstacle.empty()) return by_pip(downloads.obstacle);
+    const auto pinned = pinned_uv(context_, downloads.http, target_.offline);
+    if (!pinned) return by_pip(to_string(pinned.error()));
+    auto choice = choice_of(pinned->program, requirements);
+    if (!choice) return by_pip(to_string(choice.error()));
+    choice->for_uv["UV_CACHE_DIR"] = pinned->cache.string();
+    choice->for_uv["UV_NO_CONFIG"] = "1"; // the user's files are for the user's uv
+    return std::move(*choice);
+}
+
+Status Installers::choose(const spec::Requirements& requirements, Uv which) {
     TRY(prepare());
-    choice_ = TRY(pip::choose_installer(context_.options.installer, uv(), configuration_, requirements,
-                                        context_.inputs.environment));
+    choice_ = TRY(choice_of(uv(), requirements));
+    is_pinned_uv_ = false;
+    if (which == Uv::or_pinned && context_.options.installer == pip::Installer::automatic && !uv())
+        if (auto pinned = choice_of_pinned_uv(requirements)) {
+            choice_ = std::move(*pinned);
+            is_pinned_uv_ = true;
+        }
     if (choice_.installer == pip::Installer::uv) target_.python_version = TRY(version_of_python());
     return exclude_newer();
 }
@@ -287,18 +327,19 @@ fs::path Installers::netrc_file() const {
     return context_.staging / "netrc";
 }
 
-Status Installers::begin(const spec::Requirements& requirements) {
+Status Installers::begin(const spec::Requirements& requirements, Uv which) {
     // Now, since their variables have been expanded.
     for (const auto& line : requirements.lines) {
         remember_secrets_in(line.text);
         for (const auto& [name, value] : line.variables)
             remember_variable(name, value);
     }
-    return choose(requirements);
+    return choose(requirements, which);
 }
 
-void Installers::announce(const spec::Requirements& requirements) const {
-    note_editable(requirements);
+void Installers::announce(const RequirementsToInstall& requirements) {
+    if (!announced_.insert(requirements.file).second) return;
+    note_editable(requirements.read);
     if (!choice_.warning.empty()) log::warn(choice_.warning);
     log::detail("installing with " + choice_.reason);
 }
@@ -322,8 +363,8 @@ Status Installers::run(const RequirementsToInstall& requirements, const pip::Ins
 }
 
 Status Installers::install(const RequirementsToInstall& requirements, Stage& stage) {
-    TRY(begin(requirements.read));
-    announce(requirements.read);
+    TRY(begin(requirements.read, Uv::of_user));
+    announce(requirements);
     const auto request = TRY(request_for(requirements));
     std::vector<pip::NamedVersion> told;
     TRY(run(requirements, request, [&](std::string_view line) {
@@ -363,7 +404,7 @@ Status Installers::check_place(const std::vector<pip::NamedVersion>& told,
 
 /// By pip, where there is one: uv's files may tell it to remove them elsewhere.
 Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage) {
-    TRY(choose({}));
+    TRY(choose({}, Uv::of_user));
     if (has_pip_)
         choice_ = {.installer = pip::Installer::pip};
     else
@@ -373,10 +414,6 @@ Status Installers::uninstall(const std::vector<std::string>& names, Stage& stage
 
 std::string Installers::report() const {
     return read_file(report_file()).value_or("");
-}
-
-Result<std::string> Installers::checksums(const fs::path& pins) const {
-    return pip::checksums_by_uv(choice_, target_, pins);
 }
 
 std::string Installers::name() const {

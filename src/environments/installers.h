@@ -30,11 +30,16 @@ struct RequirementsToInstall {
     std::filesystem::path input = {};       ///< the user's file, if `file` was made from that
     std::filesystem::path constraints = {}; ///< like the members of pip::InstallRequest
     bool dependencies = true, verified = false;
+    /// The packages (by normalised names) that the user asked for, if the file lists others, too.
+    std::optional<std::vector<std::string>> requested = {};
 };
 
 class Installers {
 public:
     explicit Installers(BuildContext& context) : context_(context) {}
+
+    /// Which uv may be used.
+    enum class Uv { of_user, or_pinned };
 
     /// Installs requirements into the environment at the prefix.
     Status install(const RequirementsToInstall& requirements, Stage& stage);
@@ -42,7 +47,7 @@ public:
     /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
     /// install() can be used.
     Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage,
-                                    From from = From::what_is_installed);
+                                    From from = From::what_is_installed, Uv which = Uv::or_pinned);
 
     /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
     /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the
@@ -57,8 +62,10 @@ public:
     /// Whether the last install() was by a pip that is too old to report.
     [[nodiscard]] bool is_old_pip() const { return name() == "pip" && !writes_report_; }
 
-    /// The result of pip::checksums_by_uv() for `pins`, after an install() by uv.
-    [[nodiscard]] Result<std::string> checksums(const std::filesystem::path& pins) const;
+    /// The files of packages from indexes, after an install() by uv. `options` are lines of a requirements
+    /// file.
+    [[nodiscard]] Result<std::vector<pip::ResolvedPackage>>
+    files(const std::vector<pip::Planned>& installed, const std::vector<std::string>& options) const;
 
     /// "pip" or "uv": what the last install() used.
     [[nodiscard]] std::string name() const;
@@ -68,22 +75,30 @@ public:
 
 private:
     Status prepare();
-    Status begin(const spec::Requirements& requirements);
-    void announce(const spec::Requirements& requirements) const;
+    Status begin(const spec::Requirements& requirements, Uv which);
+    void announce(const RequirementsToInstall& requirements);
     Status run(const RequirementsToInstall& requirements, const pip::InstallRequest& request,
                const pip::Detail& detail) const;
     [[nodiscard]] std::string obstacle_to_linking(const spec::Requirements& requirements);
     [[nodiscard]] std::string obstacle_to_building(const pip::Resolution& resolution) const;
+    Result<pip::Resolution> resolve_by_choice(const RequirementsToInstall& requirements, Stage& stage,
+                                              From from);
     Result<pip::Resolution> resolve_by_uv(const RequirementsToInstall& requirements,
                                           const pip::InstallRequest& request,
                                           const std::vector<pip::Planned>& planned) const;
+    [[nodiscard]] Result<pip::Resolution> locked_by_uv(const pip::Target& target, const std::string& pins,
+                                                       const std::vector<pip::Planned>& planned,
+                                                       const spec::Requirements& requirements) const;
     Result<std::string> build(const pip::ResolvedPackage& package, std::size_t number, Stage& stage) const;
     Status build_all(std::vector<pip::ResolvedPackage>& packages);
     Result<std::string> version_of_pip();
     void set_defaults();
     Result<std::filesystem::path> place_pip();
     [[nodiscard]] std::optional<std::filesystem::path> uv() const;
-    Status choose(const spec::Requirements& requirements);
+    Status choose(const spec::Requirements& requirements, Uv which);
+    Result<pip::Choice> choice_of(const std::optional<std::filesystem::path>& uv,
+                                  const spec::Requirements& requirements) const;
+    std::optional<pip::Choice> choice_of_pinned_uv(const spec::Requirements& requirements) const;
     Status exclude_newer();
     void limit_age(Environment& environment) const;
     Result<pip::InstallRequest> request_for(const RequirementsToInstall& requirements);
@@ -103,6 +118,8 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
+    bool is_pinned_uv_ = false;                 ///< the choice
+    std::set<std::filesystem::path> announced_; ///< files whose warnings were shown
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;
     std::vector<std::string> options_; ///< of the requirements files, without logins

@@ -8,6 +8,7 @@
 #include "image/listing.h"
 #include "util/in_parallel.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <map>
@@ -154,6 +155,7 @@ Status link_byte_code(BuildContext& context, const std::vector<conda::PackageToL
                       conda::Linked& linked, image::Writer& writer) {
     // A package named "python" may hold no interpreter, as in test channels.
     if (linked.modules.empty() || !linked.python || !writer.contains("bin/python")) return {};
+    const timings::Span span("Linking byte-code");
     auto images = TRY(open_images(context));
     return ByteCodeLinker(context, packages, linked, writer, std::move(images)).run();
 }

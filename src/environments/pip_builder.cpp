@@ -1,28 +1,22 @@
 // Creates a venv and installs a requirements file into it.
 #include "core/entries.h"
 #include "core/filesystem.h"
-#include "core/interrupt.h"
-#include "core/url.h"
 #include "environments/byte_code.h"
-#include "environments/byte_code_workers.h"
 #include "environments/environment_builder.h"
 #include "environments/installers.h"
 #include "environments/pip_part.h"
-#include "environments/wheel_images.h"
+#include "environments/pip_wheels.h"
 #include "environments/wheel_linker.h"
 #include "environments/writable_images.h"
 #include "environments/written_requirements.h"
 #include "image/unpack.h"
 #include "pip/bundle.h"
-#include "pip/distributions.h"
 #include "pip/ensurepip.h"
 #include "pip/python_choice.h"
 #include "pip/venv.h"
-#include "util/digest.h"
 #include "util/log.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -51,36 +45,13 @@ Result<std::vector<RequirementsToInstall>> requirements_of(const BuildContext& c
                                    context.staging);
 }
 
-/// `packages` are sorted.
-Status check_distinct(const std::vector<pip::ResolvedPackage>& packages, const fs::path& input) {
-    const auto same = std::ranges::adjacent_find(
-        packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
-    if (same == packages.end()) return {};
-    return fail_input("this file lists " + same->name + " twice for the environment's Python", {},
-                      input.string(), "Lock it again, or remove one of them.");
-}
-
-/// Resolves files one after the other. Those of a lock do not depend on each other.
-Result<pip::Resolution> resolve(Installers& installers, const BuildContext& context, Stage& stage,
-                                From from = From::what_is_installed) {
-    pip::Resolution all;
-    for (const auto& one : TRY(requirements_of(context))) {
-        auto resolution = TRY(installers.resolve(one, stage, from));
-        std::ranges::move(resolution.packages, std::back_inserter(all.packages));
-        all.obstacle = std::move(resolution.obstacle);
-        if (!all.obstacle.empty()) return all;
-    }
-    std::ranges::sort(all.packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
-    TRY(check_distinct(all.packages, context.inputs.spec));
-    return all;
-}
-
 /// Resolves requirements in a plain venv. Then links the wheels into an image, over which the following steps
 /// work. Where that is not possible, pip or uv installs into the venv, which is packed as it is.
 class PipBuilder : public EnvironmentBuilder {
 public:
     explicit PipBuilder(BuildContext& context)
-        : context_(context), installers_(context), tree_(context.staging / "root") {}
+        : context_(context), installers_(context), pip_(context), wheels_(context, installers_),
+          tree_(context.staging / "root") {}
 
     Status create() override {
         Stage stage("Creating the environment");
@@ -100,6 +71,7 @@ public:
                                                                .in_child = context_.join}));
         }
         TRY(make_venv(interpreter, stage));
+        pip_.remember_venv(pip::read_distributions(tree_ / "lib" / library_name_ / "site-packages"));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -115,11 +87,11 @@ public:
         auto obstacle = obstacle_to_linking();
         if (obstacle.empty()) {
             Stage stage("Resolving requirements");
-            auto resolution = TRY(resolve(installers_, context_, stage));
-            obstacle = std::move(resolution.obstacle);
-            resolved_ = std::move(resolution.packages);
-            if (obstacle.empty()) obstacle = obstacle_in_venv();
-            stage.finish(counted(resolved_.size(), "package") + ", with " + installers_.name());
+            const auto files = TRY(requirements_of(context_));
+            obstacle = TRY(wheels_.resolve(files, stage));
+            if (obstacle.empty())
+                obstacle = wheels_.obstacle_in(tree_ / "lib" / library_name_ / "site-packages", &*linker_);
+            stage.finish(counted(wheels_.packages().size(), "package") + ", with " + installers_.name());
         }
         if (!obstacle.empty()) install_into_directory(obstacle);
         return {};
@@ -128,39 +100,19 @@ public:
     Status fetch() override {
         if (!writer_) return {};
         Stage stage("Packing packages");
-        std::optional<Error> not_fetched;
-        auto packed = wheel_images_->pack(
-            resolved_,
-            [&](const std::vector<std::size_t>& numbers) {
-                auto wheels = fetch_wheels(numbers, stage);
-                if (!wheels) not_fetched = wheels.error();
-                return wheels;
-            },
-            stage);
-        if (!packed && not_fetched && !interrupted()) {
-            // pip and uv know more logins and indexes; otherwise they say best what is wrong.
-            install_into_directory(to_string(*not_fetched));
-            return {};
-        }
-        packed_ = TRY(std::move(packed));
-        stage.finish(counted(packed_.size(), "package"));
+        if (const auto obstacle = TRY(wheels_.fetch(stage)); !obstacle.empty())
+            install_into_directory(obstacle);
+        else
+            stage.finish(counted(wheels_.packages().size(), "package"));
         return {};
     }
 
     Status link() override {
         if (!writer_) return {};
         Stage stage("Linking packages");
-        for (const auto& package : resolved_)
-            linker_->remove(package.name); // the one of the venv
-        // As pip does, so that of two files with one path, the same one remains.
-        for (std::size_t i = resolved_.size(); i-- > 0;) {
-            if (interrupted()) return fail_interrupted();
-            TRY(linker_->add(resolved_[i], packed_[i]));
-        }
+        TRY(wheels_.link(*linker_));
+        pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory, wheels_.packages());
         without_byte_code_ = linker_->without_byte_code();
-        packed_.clear();
-        wheel_images_.reset();
-        byte_code_.reset();
         TRY(writer_->checkpoint());
         images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         context_.record["installer"] = installers_.name();
@@ -170,10 +122,12 @@ public:
 
     Status install() override {
         if (writer_) return {};
-        TRY(PipPart(context_).add_uv(library_name_));
+        TRY(pip_.add_uv(library_name_));
         Stage stage(pip_stage);
-        for (const auto& one : TRY(requirements_of(context_)))
+        for (const auto& one : TRY(requirements_of(context_))) {
             TRY(installers_.install(one, stage));
+            TRY(pip_.note(installers_, one.read, one.directory, library_name_));
+        }
         stage.finish("with " + installers_.name());
         return {};
     }
@@ -190,9 +144,11 @@ public:
     Result<Activation> activation() override { return venv_activation(); }
 
     Result<std::string> packages() override {
-        const auto contents = TRY(read_contents(context_.root(), library_name_));
-        return pip_list(contents.of_pip);
+        contents_ = TRY(read_contents(context_.root(), library_name_));
+        return pip_list(contents_.of_pip);
     }
+
+    Result<prefix::LockFile> lock() override { return pip_.pylock(contents_.of_pip); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
         if (writer_)
@@ -232,43 +188,20 @@ private:
                             .environment = context_.environment,
                             .in_child = context_.join}));
         TRY(compile_sources(context_, sources_below(tree_, {"lib", "python/lib", "python/lib64"})));
-        byte_code_ = TRY(ByteCodeWorkers::start(
-            {.inside = inside(), .python = context_.python().string(), .workers = context_.jobs}));
-        wheel_images_.emplace(TRY(WheelImages::open(context_, *byte_code_)));
+        TRY(wheels_.start());
         writer_.emplace(TRY(image::Writer::create(context_.image(), context_.writer_options())));
         TRY(image::add_tree(*writer_, tree_, context_.options.umask_bits));
         linker_.emplace(*writer_,
                         WheelPrefix{.interpreter = context_.python().string(),
                                     .python = fmt::format("{}.{}", interpreter.major, interpreter.minor),
                                     .library_name = library_name_,
-                                    .cache_tag = byte_code_->cache_tag()},
+                                    .cache_tag = wheels_.cache_tag()},
                         context_.options.umask_bits);
         if (wheels.empty()) return {};
-        TRY(link_wheels_of_venv(wheels, stage));
+        TRY(wheels_.add_files(wheels, *linker_, stage));
         TRY(writer_->checkpoint());
         const auto image = context_.image();
         return image::unpack(std::span(&image, 1), tree_);
-    }
-
-    Status link_wheels_of_venv(const std::vector<fs::path>& wheels, Stage& stage) {
-        std::vector<pip::ResolvedPackage> packages;
-        for (const auto& wheel : wheels) {
-            const auto name = wheel.filename().string();
-            packages.push_back({.name = name.substr(0, name.find('-')),
-                                .version = {},
-                                .url = file_url(wheel.string()),
-                                .sha256 = TRY(sha256_of_file(wheel))});
-        }
-        const auto open = [&](const std::vector<std::size_t>& numbers) -> Result<std::vector<OpenFile>> {
-            std::vector<OpenFile> files;
-            for (const auto number : numbers)
-                files.push_back(TRY(OpenFile::open(wheels[number])));
-            return files;
-        };
-        auto packed = TRY(wheel_images_->pack(packages, open, stage));
-        for (std::size_t i = 0; i < packages.size(); ++i)
-            TRY(linker_->add(packages[i], packed[i]));
-        return {};
     }
 
     [[nodiscard]] std::function<Command(std::vector<std::string>)> inside() const {
@@ -280,8 +213,7 @@ private:
         log::detail("packages are installed into a directory, because " + because);
         linker_.reset();
         writer_.reset();
-        wheel_images_.reset();
-        byte_code_.reset();
+        wheels_.stop();
     }
 
     /// Why the packages must be installed into the venv's directory, to follow "because".
@@ -292,37 +224,13 @@ private:
         return {};
     }
 
-    /// A package that something else has put into the venv, and that would have to be removed first.
-    [[nodiscard]] std::string obstacle_in_venv() const {
-        const auto site_packages = tree_ / "lib" / library_name_ / "site-packages";
-        for (const auto& present : pip::read_distributions(site_packages)) {
-            const bool is_replaced = std::ranges::any_of(resolved_, [&](const auto& package) {
-                return pip::normalised_name(package.name) == pip::normalised_name(present.name);
-            });
-            if (is_replaced && !linker_->has(present.name)) return present.name + " must be replaced";
-        }
-        return {};
-    }
-
-    Result<std::vector<OpenFile>> fetch_wheels(const std::vector<std::size_t>& numbers, Stage& stage) {
-        std::vector<pip::ResolvedPackage> wanted;
-        for (const auto number : numbers)
-            wanted.push_back(resolved_[number]);
-        stage.detail("fetching " + counted(wanted.size(), "package"));
-        auto wheels = TRY(installers_.fetch_wheels(wanted));
-        for (std::size_t i = 0; i < numbers.size(); ++i)
-            resolved_[numbers[i]] = std::move(wanted[i]); // what was built is known now
-        return wheels;
-    }
-
     std::string library_name_;
     BuildContext& context_;
     Installers installers_;
+    PipPart pip_; ///< what is known for the lock
+    CondaContents contents_;
+    PipWheels wheels_;
     fs::path tree_;
-    std::vector<pip::ResolvedPackage> resolved_;
-    std::vector<PackedWheel> packed_;
-    std::unique_ptr<ByteCodeWorkers> byte_code_;
-    std::optional<WheelImages> wheel_images_;
     std::optional<image::Writer> writer_; ///< empty if packages are installed into the tree
     std::optional<WheelLinker> linker_;
     std::set<std::string> without_byte_code_; ///< modules that were linked so, relative to the prefix
@@ -340,7 +248,8 @@ Result<pip::Resolution> plan_pip(BuildContext& context, From from) {
     TRY(builder.create());
     Stage stage("Resolving pip packages");
     Installers installers(context);
-    auto resolution = TRY(resolve(installers, context, stage, from));
+    const auto files = TRY(requirements_of(context));
+    auto resolution = TRY(resolve_all(installers, files, context.inputs.spec, stage, from));
     stage.finish("with " + installers.name());
     return resolution;
 }

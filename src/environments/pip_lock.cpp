@@ -1,8 +1,11 @@
 #include "environments/pip_lock.h"
 
+#include "conda/virtual_packages.h"
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "pip/sources.h"
+#include "spec/locked_lines.h"
 #include "spec/requirement_options.h"
 #include "util/json.h"
 #include "util/redact.h"
@@ -63,6 +66,31 @@ std::string without_secrets(const std::string& line) {
     return redacted(without_credentials_within(line));
 }
 
+spec::PipSource source_of(const pip::Distribution& installed, const IndexFiles& files) {
+    if (installed.origin) return pip::source_of(*installed.origin);
+    const auto found = files.find(pin_of(installed));
+    return found == files.end() ? spec::PipSource() : found->second;
+}
+
+/// The "--hash=..." options, after a blank, of a package from an index; empty if there are none.
+std::string checksum_of(const pip::Distribution& installed, const KnownOfPip& known) {
+    const auto pin = pin_of(installed);
+    if (const auto found = known.checksums.find(pin); found != known.checksums.end()) return found->second;
+    const auto file = known.files.find(pin);
+    const bool has_checksum = file != known.files.end() && !file->second.sha256.empty();
+    return has_checksum ? " --hash=sha256:" + file->second.sha256 : "";
+}
+
+/// Why a pylock.toml cannot list this package; may be empty.
+std::string obstacle_to_locking(const spec::LockedPackage& package) {
+    const auto& source = package.source;
+    if (source.kind == spec::PipSource::Kind::unknown) return "nothing tells from where it was installed";
+    if (source.kind == spec::PipSource::Kind::archive && source.sha256.empty())
+        return "its installer did not record a checksum";
+    const auto lockable = pip::check_lockable(package);
+    return lockable ? "" : lockable.error().why;
+}
+
 /// The "--hash=..." options of a line.
 std::set<std::string> hashes_of(const std::string& line) {
     std::set<std::string> hashes;
@@ -121,30 +149,74 @@ bool fits_line(const pip::Distribution& installed, const std::string& line, cons
     return found != known.end() && std::ranges::includes(wanted, hashes_of(found->second));
 }
 
-void lock_requirements(const std::vector<pip::Distribution>& installed, const Checksums& checksums,
-                       const std::vector<std::string>& options, spec::LockedEnvironment& locked) {
+void add_index_files(const std::vector<pip::ResolvedPackage>& packages, IndexFiles& files) {
+    for (const auto& one : packages) {
+        if (!one.direct_url.empty()) continue;
+        auto source = pip::source_of(one);
+        auto& known = files[pin(one.name, one.version)];
+        // Of the same file, an earlier lock may tell more or less. A lock must not depend on the installer.
+        if (known.sha256.empty() || known.sha256 != source.sha256) known = std::move(source);
+    }
+}
+
+void add_index_files(const std::vector<spec::LockedPackage>& packages, IndexFiles& files) {
+    for (const auto& one : packages)
+        if (one.source.kind == spec::PipSource::Kind::index)
+            files.emplace(pin(one.name, one.version), one.source);
+}
+
+void lock_requirements(const std::vector<pip::Distribution>& installed, const KnownOfPip& known,
+                       spec::LockedEnvironment& locked) {
     std::vector<std::string> lines;
     locked.pip_requested.emplace();
     locked.of_pip.emplace();
     for (const auto& one : installed) {
-        const auto known = one.origin ? checksums.end() : checksums.find(pin_of(one));
         // What comes from an index has only a name and a version.
         lines.push_back(one.origin ? without_secrets(requirement_line(one))
-                                   : requirement_line(one) + (known == checksums.end() ? "" : known->second));
+                                   : requirement_line(one) + checksum_of(one, known));
         if (one.requested) locked.pip_requested->push_back(pip::normalised_name(one.name));
         locked.of_pip->push_back({.name = one.name,
                                   .version = one.version,
                                   .build = {},
                                   .commit = one.origin ? one.origin->commit : "",
-                                  .directory = one.origin && one.origin->directory});
+                                  .directory = one.origin && one.origin->directory,
+                                  .source = source_of(one, known.files)});
     }
     std::ranges::sort(lines);
     std::ranges::sort(*locked.pip_requested);
     locked.pip.clear();
-    for (const auto& option : options)
+    for (const auto& option : known.options)
         locked.pip.push_back({.text = without_secrets(option)});
     for (auto& line : lines)
         locked.pip.push_back({.text = std::move(line)});
+}
+
+pip::Pylock pylock_of(const std::vector<pip::Distribution>& installed, const KnownOfPip& known,
+                      const std::vector<std::string>& of_venv) {
+    pip::Pylock lock;
+    for (const auto& option : known.options)
+        lock.options.push_back(without_secrets(option));
+    for (const auto& one : installed) {
+        spec::LockedPackage package{
+            .name = one.name, .version = one.version, .source = source_of(one, known.files)};
+        if (std::ranges::find(of_venv, pin_of(one)) != of_venv.end()) {
+            lock.of_venv.push_back(pin_of(one));
+            continue;
+        }
+        if (const auto why = obstacle_to_locking(package); !why.empty())
+            lock.left_out.push_back(one.name + " " + one.version + ": " + why);
+        else
+            lock.packages.push_back(std::move(package));
+    }
+    return lock;
+}
+
+Result<prefix::LockFile> lock_file(const pip::Pylock& lock, const BuildContext& context) {
+    const auto python = text_of(object_of(context.record, "python"), "version");
+    return prefix::LockFile{
+        .name = prefix::pylock_name,
+        .text = TRY(
+            pip::pylock_text(lock, {.python = python, .machine = spec::machine_of(conda::this_subdir())}))};
 }
 
 std::vector<std::string> lasting_options(const spec::Requirements& requirements, const fs::path& directory) {

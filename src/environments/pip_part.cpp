@@ -7,6 +7,7 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace containerize::environments {
@@ -56,26 +57,57 @@ Status PipPart::install_file(const fs::path& file, const spec::Requirements& rea
     TRY(check_python(python_name));
     if (read.converted) return install_converted(read, python_name);
     Stage stage(pip_stage);
-    fs::path constraints;
     auto contents = TRY(read_contents(context_.root(), python_name));
-    auto fixed = pip_list(locked_);
-    // In a venv, too, pip may replace itself and setuptools.
-    if (context_.options.conda.constraints && !only_python_is_requested(contents))
-        fixed += pip_list(contents.of_conda);
-    if (!fixed.empty()) {
-        constraints = context_.staging / "constraints.txt";
-        TRY(write_file(constraints, fixed));
-    }
-    TRY(installers_.install({.file = file, .read = read, .directory = directory, .constraints = constraints},
-                            stage));
+    const auto constraints = TRY(constraints_for(contents));
+    TRY(install_all({{.file = file, .read = read, .directory = directory, .constraints = constraints}},
+                    python_name, stage));
     stage.finish("with " + installers_.name());
     // The constraints fix only versions: a package of the same version may come from elsewhere.
     if (!locked_.empty()) {
         contents = TRY(read_contents(context_.root(), python_name));
         TRY(check_unchanged(locked_, contents, file.string()));
     }
-    // Only conda environments get a lock.
-    return contents.packages.empty() ? Status() : note(read, directory, python_name);
+    return note(installers_, read, directory, python_name);
+}
+
+Result<fs::path> PipPart::constraints_for(const CondaContents& contents) const {
+    auto fixed = pip_list(locked_);
+    // In a venv, too, pip may replace itself and setuptools.
+    if (context_.options.conda.constraints && !only_python_is_requested(contents))
+        fixed += pip_list(contents.of_conda);
+    if (fixed.empty()) return fs::path();
+    auto constraints = context_.staging / "constraints.txt";
+    TRY(write_file(constraints, fixed));
+    return constraints;
+}
+
+Result<pip::Resolution> PipPart::plan_file(const fs::path& file, const spec::Requirements& read,
+                                           const fs::path& directory, const std::string& python_name) {
+    TRY(check_python(python_name));
+    Stage stage("Resolving pip packages");
+    const auto version = TRY(installers_.version_of_python());
+    TRY(check_version_of_python(read, version));
+    const auto contents = TRY(read_contents(context_.root(), python_name));
+    const auto constraints = TRY(constraints_for(contents));
+    pip::Resolution all;
+    for (auto& one : TRY(requirements_to_install(file, read, directory, context_.staging))) {
+        if (!one.verified) one.constraints = constraints;
+        // As install() would: an update does not link.
+        auto resolution =
+            TRY(installers_.resolve(one, stage, From::what_is_installed, Installers::Uv::of_user));
+        std::ranges::move(resolution.packages, std::back_inserter(all.packages));
+        if (all.obstacle.empty()) all.obstacle = std::move(resolution.obstacle);
+    }
+    stage.finish("with " + installers_.name());
+    return all;
+}
+
+Result<pip::Resolution> PipPart::plan(const std::vector<Located>& lines, const std::string& python_name) {
+    const fs::path file = context_.staging / "pip-requirements.txt";
+    const auto read = TRY(write_requirements(file, lines, context_.inputs.spec));
+    auto planned = plan_file(file, read, context_.inputs.spec.parent_path(), python_name);
+    if (!planned) planned.error().where = context_.inputs.spec.string();
+    return planned;
 }
 
 Status PipPart::install_converted(const spec::Requirements& read, const std::string& python_name) {
@@ -89,10 +121,23 @@ Status PipPart::install_converted(const spec::Requirements& read, const std::str
         !only_python_is_requested(contents))
         return fail_input("this lock may replace packages from conda", {}, context_.inputs.spec.string(),
                           "Permit that with --no-constraints, or create a new installation.");
-    TRY(install_lines_of_lock(converted.lines, false));
-    if (contents.packages.empty()) return {};
-    checksums_.merge(checksums_in_lines(texts_of(converted.lines)));
-    return note(read, context_.inputs.spec.parent_path(), python_name);
+    const auto files =
+        TRY(write_lines_of_lock(converted.lines, false, context_.inputs.spec, context_.staging));
+    TRY(install_files_of_lock(files, python_name));
+    known_.checksums.merge(checksums_in_lines(texts_of(converted.lines)));
+    return note(installers_, read, context_.inputs.spec.parent_path(), python_name);
+}
+
+void PipPart::remember(const pip::Pylock& earlier) {
+    add_index_files(earlier.packages, known_.files);
+    of_venv_ = earlier.of_venv;
+    for (const auto& option : earlier.options)
+        add_option(option);
+}
+
+void PipPart::remember_venv(const std::vector<pip::Distribution>& installed) {
+    for (const auto& one : installed)
+        of_venv_.push_back(pin_of(one));
 }
 
 Status PipPart::install_locked(const std::string& python_name, Present present) {
@@ -105,7 +150,11 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     if (!locked.pip.empty()) {
         TRY(check_python(python_name));
         // A lock lists all packages, dependencies included, except older locks without `of_pip`.
-        TRY(install_lines_of_lock(locked.pip, !locked.of_pip));
+        auto files =
+            TRY(write_lines_of_lock(locked.pip, !locked.of_pip, context_.inputs.spec, context_.staging));
+        for (auto& one : files)
+            one.requested = locked.pip_requested;
+        TRY(install_files_of_lock(files, python_name));
     }
     contents = TRY(read_contents(context_.root(), python_name));
     TRY(check_against_lock(locked, contents, before, context_.inputs.spec.string()));
@@ -114,13 +163,43 @@ Status PipPart::install_locked(const std::string& python_name, Present present) 
     return {};
 }
 
-Status PipPart::install_lines_of_lock(const std::vector<Located>& lines, bool dependencies) {
+Status PipPart::install_files_of_lock(const std::vector<RequirementsToInstall>& files,
+                                      const std::string& python_name) {
     Stage stage(pip_stage);
-    for (const auto& one :
-         TRY(write_lines_of_lock(lines, dependencies, context_.inputs.spec, context_.staging)))
-        TRY(installers_.install(one, stage));
+    if (!files.empty() && files.front().dependencies) {
+        for (const auto& one : files)
+            TRY(install_all({one}, python_name, stage));
+    } else {
+        TRY(install_all(files, python_name, stage));
+    }
     stage.finish("with " + installers_.name());
     return {};
+}
+
+Status PipPart::install_all(const std::vector<RequirementsToInstall>& files, const std::string& python_name,
+                            Stage& stage) {
+    if (link_) {
+        const auto obstacle = TRY(link(files, python_name, stage));
+        if (obstacle.empty()) return {};
+        log::detail("pip packages are installed into a tree, because " + obstacle);
+    }
+    for (const auto& one : files)
+        TRY(installers_.install(one, stage));
+    return {};
+}
+
+/// Returns an obstacle, or nothing if the packages are linked.
+Result<std::string> PipPart::link(const std::vector<RequirementsToInstall>& files,
+                                  const std::string& python_name, Stage& stage) {
+    if (context_.options.installer == pip::Installer::pip_tree) return "--installer pip-tree asks for it";
+    PipWheels wheels(context_, installers_);
+    if (auto obstacle = TRY(wheels.resolve(files, stage)); !obstacle.empty()) return obstacle;
+    if (wheels.packages().empty()) return std::string();
+    const auto site_packages = context_.root() / "lib" / python_name / "site-packages";
+    if (auto obstacle = wheels.obstacle_in(site_packages, nullptr); !obstacle.empty()) return obstacle;
+    auto obstacle = TRY(link_(wheels, stage));
+    if (obstacle.empty()) add_index_files(wheels.packages(), known_.files);
+    return obstacle;
 }
 
 // pip compares only versions: it would keep a package of the same version with another origin or checksum.
@@ -165,51 +244,68 @@ Status PipPart::forget_requests(const std::vector<pip::Distribution>& installed,
 
 void PipPart::remember(const spec::LockedEnvironment& earlier) {
     const auto lines = texts_of(earlier.pip);
-    checksums_.merge(checksums_in_lines(lines));
+    known_.checksums.merge(checksums_in_lines(lines));
+    if (earlier.of_pip) add_index_files(*earlier.of_pip, known_.files);
     for (const auto& line : lines)
-        if (is_option(line) && std::ranges::find(options_, line) == options_.end()) options_.push_back(line);
+        if (is_option(line)) add_option(line);
 }
 
-/// Collects what a lock needs beyond what the installed files tell: options and checksums.
-Status PipPart::note(const spec::Requirements& requirements, const fs::path& directory,
-                     const std::string& python_name) {
+void PipPart::add_option(std::string option) {
+    if (std::ranges::find(known_.options, option) == known_.options.end())
+        known_.options.push_back(std::move(option));
+}
+
+void PipPart::remember(const spec::Requirements& requirements, const fs::path& directory,
+                       const std::vector<pip::ResolvedPackage>& resolved) {
     for (auto& option : lasting_options(requirements, directory))
-        if (std::ranges::find(options_, option) == options_.end()) options_.push_back(std::move(option));
-    for (auto& [pin, checksum] : checksums_in_report(installers_.report()))
-        checksums_[pin] = std::move(checksum);
-    if (installers_.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
+        add_option(std::move(option));
+    add_index_files(resolved, known_.files);
+}
+
+Status PipPart::note(const Installers& installers, const spec::Requirements& requirements,
+                     const fs::path& directory, const std::string& python_name) {
+    remember(requirements, directory, {});
+    const auto report = installers.report();
+    for (auto& [pin, checksum] : checksums_in_report(report))
+        known_.checksums[pin] = std::move(checksum);
+    if (const auto reported = pip::read_report(report)) add_index_files(reported->packages, known_.files);
+    if (installers.is_old_pip() && !std::exchange(warned_of_old_pip_, true))
         log::warn(
             "This environment's pip is older than 22.2 and does not report checksums. The lock file contains "
             "versions, but no checksums. Request pip>=22.2, or install with uv.");
-    if (installers_.name() != "uv") return {};
-    auto contents = TRY(read_contents(context_.root(), python_name));
-    std::string pins;
+    if (installers.name() == "uv") TRY(ask_uv(installers, python_name));
+    return {};
+}
+
+bool PipPart::is_known(const std::string& pin) const {
+    return known_.checksums.contains(pin) || known_.files.contains(pin) ||
+           std::ranges::find(of_venv_, pin) != of_venv_.end();
+}
+
+/// Asks uv for the files of what it has installed.
+Status PipPart::ask_uv(const Installers& installers, const std::string& python_name) {
+    const auto contents = TRY(read_contents(context_.root(), python_name));
+    std::vector<pip::Planned> installed;
     for (const auto& one : contents.of_pip)
-        if (!one.origin && !checksums_.contains(pin_of(one))) pins += one.name + "==" + one.version + "\n";
-    if (pins.empty()) return {};
-    std::string text;
-    for (const auto& option : options_)
-        text += option + "\n";
-    const auto file = context_.staging / "uv-pins.txt";
-    TRY(write_file(file, text + pins));
-    const auto answer = installers_.checksums(file);
+        if (!one.origin && !is_known(pin_of(one)))
+            installed.push_back({.name = one.name, .version = one.version});
+    if (installed.empty()) return {};
+    const auto answer = installers.files(installed, known_.options);
     if (!answer) {
         log::warn(answer.error().what + ". The lock file contains their versions, but no checksums.");
         log::detail(answer.error().why);
         return {};
     }
-    const auto answered = context_.staging / "uv-checksums.txt";
-    TRY(write_file(answered, *answer));
-    auto read = TRY(spec::read_requirements(answered, directory));
-    std::vector<std::string> lines;
-    for (const auto& line : read.lines)
-        lines.push_back(line.text);
-    checksums_.merge(checksums_in_lines(lines));
+    add_index_files(*answer, known_.files);
     return {};
 }
 
 void PipPart::lock(const std::vector<pip::Distribution>& installed, spec::LockedEnvironment& locked) const {
-    lock_requirements(installed, checksums_, options_, locked);
+    lock_requirements(installed, known_, locked);
+}
+
+Result<prefix::LockFile> PipPart::pylock(const std::vector<pip::Distribution>& installed) const {
+    return lock_file(pylock_of(installed, known_, of_venv_), context_);
 }
 
 } // namespace containerize::environments

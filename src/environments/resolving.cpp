@@ -2,6 +2,7 @@
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
 #include "core/filesystem.h"
+#include "core/interrupt.h"
 #include "core/text.h"
 #include "core/url.h"
 #include "environments/installers.h"
@@ -11,6 +12,7 @@
 #include "pip/tags.h"
 #include "spec/requirement_options.h"
 #include "util/digest.h"
+#include "util/log.h"
 #include "util/redact.h"
 #include "util/user_text.h"
 
@@ -133,8 +135,21 @@ std::string Installers::obstacle_to_linking(const spec::Requirements& requiremen
     return std::move(downloads.obstacle);
 }
 
-Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from) {
-    TRY(begin(requirements.read));
+Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements, Stage& stage, From from,
+                                       Uv which) {
+    TRY(begin(requirements.read, which));
+    auto resolution = resolve_by_choice(requirements, stage, from);
+    if (!is_pinned_uv_ || interrupted() || (resolution && resolution->obstacle.empty())) return resolution;
+    // Nobody asked for uv. pip knows more logins and accepts more pre-releases; otherwise it says what is
+    // wrong.
+    log::detail("pip resolves the requirements again, because " +
+                (resolution ? resolution->obstacle : to_string(resolution.error())));
+    TRY(begin(requirements.read, Uv::of_user));
+    return resolve_by_choice(requirements, stage, from);
+}
+
+Result<Resolution> Installers::resolve_by_choice(const RequirementsToInstall& requirements, Stage& stage,
+                                                 From from) {
     if (auto obstacle = obstacle_to_linking(requirements.read); !obstacle.empty())
         return Resolution{.obstacle = std::move(obstacle)};
     auto request = TRY(request_for(requirements));
@@ -151,7 +166,11 @@ Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_in(resolution, requirements.read);
     if (resolution.obstacle.empty()) resolution.obstacle = obstacle_to_building(resolution);
     if (!resolution.obstacle.empty()) return resolution;
-    announce(requirements.read);
+    if (const auto& names = requirements.requested)
+        for (auto& one : resolution.packages)
+            one.requested =
+                one.requested && std::ranges::find(*names, pip::normalised_name(one.name)) != names->end();
+    announce(requirements);
     context_.record["installer"] = name();
     git_logins_ = git_logins(requirements.read);
     index_logins_ = index_logins(requirements.read);
@@ -168,9 +187,6 @@ Result<Resolution> Installers::resolve_by_uv(const RequirementsToInstall& requir
     // Where uv's files name another place, it has compared the requirements with that.
     TRY(check_place({}, planned.empty() ? requirements.read : spec::Requirements(), requirements.directory));
     if (planned.empty()) return Resolution();
-    const auto facts = TRY(pip::ask_interpreter(context_.inside({context_.python().string()})));
-    if (facts.implementation != "cpython")
-        return Resolution{.obstacle = "the interpreter is " + facts.implementation};
     std::string pins;
     for (const auto& option : lasting_options(requirements.read, requirements.directory))
         pins += option + "\n";
@@ -179,19 +195,43 @@ Result<Resolution> Installers::resolve_by_uv(const RequirementsToInstall& requir
     // uv hides logins in what it tells, and in a pin they would be wrong.
     if (pins.find(redaction_mark) != std::string::npos || pins.find("****") != std::string::npos)
         return Resolution{.obstacle = "a requirement's URL has a login"};
+    return locked_by_uv(request.target, pins, planned, requirements.read);
+}
+
+/// Makes uv lock requirements, and chooses the files that it would install. `requirements` may name some of
+/// them.
+Result<Resolution> Installers::locked_by_uv(const pip::Target& target, const std::string& pins,
+                                            const std::vector<pip::Planned>& planned,
+                                            const spec::Requirements& requirements) const {
+    const auto facts = TRY(pip::ask_interpreter(context_.inside({context_.python().string()})));
+    if (facts.implementation != "cpython")
+        return Resolution{.obstacle = "the interpreter is " + facts.implementation};
     const auto file = context_.staging / "uv-plan.txt";
     TRY(write_file(file, pins));
-    auto target = request.target;
-    target.environment.erase("UV_CONSTRAINT");
-    const auto lock = TRY(pip::lock_by_uv(choice_, target, file));
+    auto unconstrained = target;
+    unconstrained.environment.erase("UV_CONSTRAINT");
+    const auto lock = TRY(pip::lock_by_uv(choice_, unconstrained, file));
     const pip::TagOrder tags(pip::tags_of(facts));
-    auto wishes = wishes_in(requirements.read);
+    auto wishes = wishes_in(requirements);
     return pip::read_lock_of_uv({.text = lock,
                                  .directory = file.parent_path(),
                                  .planned = planned,
                                  .tags = tags,
                                  .requested = std::move(wishes.requested),
                                  .permitted = std::move(wishes.permitted)});
+}
+
+Result<std::vector<ResolvedPackage>> Installers::files(const std::vector<pip::Planned>& installed,
+                                                       const std::vector<std::string>& options) const {
+    std::string pins;
+    for (const auto& option : options)
+        pins += option + "\n";
+    for (const auto& one : installed)
+        pins += one.pin() + "\n";
+    auto locked = locked_by_uv(target_, pins, installed, {});
+    if (locked && locked->obstacle.empty()) return std::move(locked->packages);
+    return fail({.what = "uv could not determine the checksums of the installed packages",
+                 .why = locked ? locked->obstacle : what_and_why(locked.error())});
 }
 
 Result<std::vector<OpenFile>> Installers::fetch_wheels(std::vector<ResolvedPackage>& packages) {

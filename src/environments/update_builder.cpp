@@ -12,9 +12,11 @@
 #include "prefix/states.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -42,6 +44,9 @@ public:
         for (const auto* changes : {&previous_.activation, &previous_.environment})
             context_.environment = with_changes(context_.environment, *changes, context_.prefix);
         python_name_ = TRY(name_of_python(context_));
+        if (has_pylock()) remember_pylock();
+        // What a new lock says is known first.
+        if (of_conda_ && !context_.inputs.locked) pip_.remember(earlier_lock());
         stage.finish("state " + std::to_string(previous_.state));
         return {};
     }
@@ -82,8 +87,9 @@ public:
         return package_list(contents_);
     }
 
-    std::string lock() override {
-        if (!of_conda_) return {};
+    Result<prefix::LockFile> lock() override {
+        if (has_pylock()) return pip_.pylock(contents_.of_pip);
+        if (!of_conda_) return prefix::LockFile();
         auto locked = earlier_lock();
         locked.packages.clear();
         locked.requested.clear();
@@ -101,7 +107,8 @@ public:
             }
         pip_.remember(locked);
         pip_.lock(contents_.of_pip, locked);
-        return spec::lock_text(locked, conda::this_subdir());
+        return prefix::LockFile{.name = prefix::own_lock_name,
+                                .text = spec::lock_text(locked, conda::this_subdir())};
     }
 
     bool has_changes() override {
@@ -117,21 +124,110 @@ public:
 
     [[nodiscard]] std::string python_name() const override { return python_name_; }
 
+    /// Instead of the steps after create().
+    Result<UpdatePlan> plan() {
+        const auto& inputs = context_.inputs;
+        contents_ = TRY(read_contents(context_.root(), python_name_));
+        UpdatePlan plan;
+        if (!inputs.spec.empty() && !inputs.requirements) TRY(plan_conda(plan));
+        // pip's choice depends on what conda's packages will be.
+        const bool solvable = plan.changes.empty() && !inputs.locked;
+        if (!solvable) {
+            plan.unsolved = inputs.pip_lines().size();
+            for (const auto& more : inputs.more_requirements)
+                plan.unsolved += more.read.lines.size();
+            return plan;
+        }
+        if (inputs.requirements)
+            TRY(add_planned(
+                pip_.plan_file(inputs.spec, *inputs.requirements, inputs.working_directory, python_name_),
+                plan));
+        else if (!inputs.pip_lines().empty())
+            TRY(add_planned(pip_.plan(inputs.conda->pip, python_name_), plan));
+        for (const auto& [file, read] : inputs.more_requirements)
+            TRY(add_planned(pip_.plan_file(file, read, inputs.working_directory, python_name_), plan));
+        return plan;
+    }
+
 private:
+    [[nodiscard]] fs::path earlier_record(const char* name) const {
+        return context_.prefix / prefix::state_directory(previous_.state) / name;
+    }
+
+    Status plan_conda(UpdatePlan& plan) {
+        TRY(check_of_conda());
+        const auto changes = TRY(plan_changes(context_, request_.prune));
+        std::map<std::string, PackageChange> by_name;
+        const auto version_of = [](const conda::PackageRecord& record) {
+            return PackageChange::Version{
+                .version = record.version, .build = record.build, .channel = record.channel};
+        };
+        for (const auto& one : changes.removed)
+            by_name[one.record.name].before = version_of(one.record);
+        for (const auto& record : changes.plan.packages) {
+            by_name[record.name].after = version_of(record);
+            by_name[record.name].size = record.size;
+        }
+        for (auto& [name, change] : by_name) {
+            change.name = name;
+            plan.changes.push_back(std::move(change));
+        }
+        return {};
+    }
+
+    Status add_planned(Result<pip::Resolution> planned, UpdatePlan& plan) const {
+        const auto resolution = TRY(std::move(planned));
+        if (!resolution.obstacle.empty())
+            return fail_input("what would be installed is known only after the installation",
+                              resolution.obstacle, {},
+                              "Leave out --dry-run. `containerize rollback` undoes an update.");
+        for (const auto& package : resolution.packages) {
+            PackageChange change{.name = package.name,
+                                 .of_pip = true,
+                                 .after = PackageChange::Version{.version = package.version},
+                                 .size = package.size};
+            for (const auto* present : {&contents_.of_conda, &contents_.of_pip})
+                for (const auto& one : *present)
+                    if (pip::normalised_name(one.name) == pip::normalised_name(package.name))
+                        change.before = PackageChange::Version{.version = one.version};
+            std::erase_if(plan.changes, [&](const auto& one) { // of an earlier file
+                return pip::normalised_name(one.name) == pip::normalised_name(change.name);
+            });
+            plan.changes.push_back(std::move(change));
+        }
+        std::ranges::sort(plan.changes, {}, &PackageChange::name);
+        return {};
+    }
+
+    [[nodiscard]] Status check_of_conda() const {
+        if (of_conda_) return {};
+        return fail_input("this installation has no conda packages", "conda packages cannot be added to it",
+                          context_.inputs.spec.string(),
+                          "Give a requirements file, or create a new installation.");
+    }
+
     /// The lock of the installed state; an empty one if there is none.
     [[nodiscard]] spec::LockedEnvironment earlier_lock() const {
-        const auto file = context_.prefix / prefix::state_directory(previous_.state) / "containerize.lock";
-        auto read = spec::read_locked(file, spec::SpecKind::lock, {.subdir = conda::this_subdir()});
+        auto read = spec::read_locked(earlier_record(prefix::own_lock_name), spec::SpecKind::lock,
+                                      {.subdir = conda::this_subdir()});
         return read ? std::move(*read) : spec::LockedEnvironment();
+    }
+
+    /// Whether this is an environment of Python without conda packages.
+    [[nodiscard]] bool has_pylock() const { return !of_conda_ && context_.record.contains("python"); }
+
+    /// Takes over what the installed state knows of its packages. Those of older versions do not.
+    void remember_pylock() {
+        const auto file = earlier_record(prefix::pylock_name);
+        const auto text = read_file(file);
+        if (!text) return;
+        if (const auto earlier = pip::parse_pylock(*text, file.string())) pip_.remember(*earlier);
     }
 
     Status install_spec() {
         if (context_.inputs.requirements)
             return install_file(context_.inputs.spec, *context_.inputs.requirements);
-        if (!of_conda_)
-            return fail_input("this installation has no conda packages",
-                              "conda packages cannot be added to it", context_.inputs.spec.string(),
-                              "Give a requirements file, or create a new installation.");
+        TRY(check_of_conda());
         if (context_.inputs.locked) TRY(pip_.remove_what_differs(python_name_, earlier_lock()));
         channels_ = TRY(change_packages(context_, request_.prune));
         python_name_ = TRY(name_of_python(context_));
@@ -179,6 +275,7 @@ private:
 
     Status run_command() {
         if (request_.command.empty()) return {};
+        const timings::Span span("Running the command");
         if (is_interactive_shell())
             log::info("You can now change everything below " + context_.prefix.string() +
                       ". `exit` ends the shell and packs your changes.");
@@ -230,6 +327,12 @@ private:
 std::unique_ptr<EnvironmentBuilder> make_update_builder(BuildContext& context, const Manifest& previous,
                                                         const UpdateRequest& request) {
     return std::make_unique<UpdateBuilder>(context, previous, request);
+}
+
+Result<UpdatePlan> plan_update(BuildContext& context, const Manifest& previous, bool prune) {
+    UpdateBuilder builder(context, previous, {.command = {}, .prune = prune});
+    TRY(builder.create());
+    return builder.plan();
 }
 
 } // namespace containerize::environments

@@ -5,6 +5,7 @@
 #include "environments/image_cache.h"
 #include "util/in_parallel.h"
 #include "util/log.h"
+#include "util/timings.h"
 #include "wheel/archive.h"
 
 #include <utility>
@@ -48,6 +49,7 @@ Status WheelImages::find(const std::vector<pip::ResolvedPackage>& packages,
     return in_parallel(context_.jobs, packages.size(), [&](std::size_t i) -> Status {
         if (interrupted()) return fail_interrupted();
         if (packages[i].sha256.empty()) return {}; // not built yet
+        const timings::Piece piece("verifying");
         packed[i].files = images_.find(image_key(context_, packages[i].sha256));
         if (byte_code_.supported()) packed[i].byte_code = images_.find(key_of_byte_code(packages[i]));
         return {};
@@ -75,6 +77,7 @@ Result<std::vector<PackedWheel>> WheelImages::pack(const std::vector<pip::Resolv
     const auto wheels = TRY(missing.empty() ? Result<std::vector<OpenFile>>() : fetch(missing));
     const auto pack_missing = [&](std::size_t i) -> Status {
         const auto& package = packages[missing[i]];
+        const timings::Piece piece("packing");
         stage.detail("packing " + package.name + " " + package.version);
         packed[missing[i]].files = TRY(images_.make(
             image_key(context_, package.sha256), options_of_images(context_), [&](image::Writer& writer) {

@@ -143,11 +143,12 @@ Status WheelLinker::make_way(const std::string& path, const std::string& package
     return {};
 }
 
-Status WheelLinker::link(image::Reader& from, const std::vector<ToLink>& files, const std::string& package) {
+Status WheelLinker::link(image::Reader& from, const std::vector<WheelPlan::File>& files,
+                         const std::string& package) {
     std::vector<image::StoredFile> stored;
     for (const auto& [path, entry] : files) {
-        auto file = from.stored_file(entry->reference);
-        if (!file) return damaged(from, "'" + entry->path + "' is damaged");
+        auto file = from.stored_file(entry.reference);
+        if (!file) return damaged(from, "'" + entry.path + "' is damaged");
         stored.push_back(std::move(*file));
     }
     image::CopiedBlocks blocks;
@@ -159,7 +160,7 @@ Status WheelLinker::link(image::Reader& from, const std::vector<ToLink>& files, 
         bytes_ += stored[i].size;
         TRY(writer_.link_file(
             path,
-            {.mode = image::mode_for_sharing(entry->inode.mode, umask_bits_), .mtime = entry->inode.mtime},
+            {.mode = image::mode_for_sharing(entry.inode.mode, umask_bits_), .mtime = entry.inode.mtime},
             stored[i], blocks));
     }
     return {};
@@ -206,42 +207,64 @@ void WheelLinker::remove_empty_parents(const std::string& path) {
     }
 }
 
-Status WheelLinker::add(const pip::ResolvedPackage& package, PackedWheel& wheel) {
-    const auto contents = TRY(Contents::read(*wheel.files));
+Result<WheelPlan> WheelLinker::plan(const pip::ResolvedPackage& package, PackedWheel& wheel) const {
+    auto contents = TRY(Contents::read(*wheel.files));
     if (const auto name = wheel::parse_metadata(contents.info.metadata).name;
         wheel::normalised_name(name) != wheel::normalised_name(package.name))
         return damaged(*wheel.files, "it is of " + printable(name) + ", not of " + package.name);
-    const auto layout = wheel::venv_layout(
+    const auto layout = prefix_.layout(
         std::string_view(prefix_.library_name).substr(std::string_view("python").size()), package.name);
     wheel::InstallRequest request{.layout = layout,
                                   .interpreter = prefix_.interpreter,
                                   .python = prefix_.python,
                                   .requested = package.requested};
     if (!package.direct_url.empty()) request.direct_url = package.direct_url;
-    const auto plan = TRY(wheel::plan_installation(contents.info, contents.described, request));
-    std::vector<ToLink> files;
-    for (const auto& [entry, place] : contents.files)
-        if (!plan.replaced.contains(place)) files.push_back({path_of(layout, place), &entry});
-    TRY(link(*wheel.files, files, package.name));
-    for (const auto& file : plan.generated) {
-        TRY(make_way(file.path, package.name));
-        TRY(write(file.path, file.content, file.executable, contents.newest));
+    auto installation = TRY(wheel::plan_installation(contents.info, contents.described, request));
+    WheelPlan plan{.package = package.name,
+                   .files = {},
+                   .byte_code = {},
+                   .generated = std::move(installation.generated),
+                   .newest = contents.newest};
+    for (auto& [entry, place] : contents.files)
+        if (!installation.replaced.contains(place))
+            plan.files.push_back({.path = path_of(layout, place), .entry = std::move(entry)});
+    if (!wheel.byte_code) return plan;
+    for (auto& entry : TRY(image::list_entries(*wheel.byte_code)))
+        if (const auto place = place_of(entry.path); place && S_ISREG(entry.inode.mode))
+            plan.byte_code.push_back({.path = path_of(layout, *place), .entry = std::move(entry)});
+    return plan;
+}
+
+std::string WheelLinker::obstacle_to(const WheelPlan& plan, const std::set<std::string>& taken) const {
+    std::vector<std::string> paths;
+    for (const auto* files : {&plan.files, &plan.byte_code})
+        for (const auto& file : *files)
+            paths.push_back(file.path);
+    for (const auto& file : plan.generated)
+        paths.push_back(file.path);
+    std::set<std::string> above;
+    for (const auto& path : paths) {
+        if (taken.contains(path) || writer_.contains(path)) return "'" + path + "' is there already";
+        for (auto parent = fs::path(path).parent_path().string();
+             !parent.empty() && above.insert(parent).second; parent = fs::path(parent).parent_path().string())
+            if (taken.contains(parent) || (writer_.contains(parent) && writer_.directory(parent) == nullptr))
+                return "'" + parent + "' is there already";
     }
-    if (wheel.byte_code) return link_byte_code(*wheel.byte_code, layout, package.name);
-    for (const auto& [path, entry] : files)
-        if (path.ends_with(".py") && path.starts_with(layout.site_packages + "/"))
-            without_byte_code_.insert(path);
     return {};
 }
 
-Status WheelLinker::link_byte_code(image::Reader& from, const wheel::Layout& layout,
-                                   const std::string& package) {
-    const auto compiled = TRY(image::list_entries(from));
-    std::vector<ToLink> files;
-    for (const auto& entry : compiled)
-        if (const auto place = place_of(entry.path); place && S_ISREG(entry.inode.mode))
-            files.push_back({path_of(layout, *place), &entry});
-    return link(from, files, package);
+Status WheelLinker::add(const WheelPlan& plan, PackedWheel& wheel) {
+    TRY(link(*wheel.files, plan.files, plan.package));
+    for (const auto& file : plan.generated) {
+        TRY(make_way(file.path, plan.package));
+        TRY(write(file.path, file.content, file.executable, plan.newest));
+    }
+    if (wheel.byte_code) return link(*wheel.byte_code, plan.byte_code, plan.package);
+    const auto site_packages = "lib/" + prefix_.library_name + "/site-packages/";
+    for (const auto& file : plan.files)
+        if (file.path.ends_with(".py") && file.path.starts_with(site_packages))
+            without_byte_code_.insert(file.path);
+    return {};
 }
 
 } // namespace containerize::environments

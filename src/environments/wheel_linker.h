@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace containerize::environments {
@@ -22,6 +23,19 @@ struct WheelPrefix {
     std::string python;       ///< "3.11"
     std::string library_name; ///< "python3.11"
     std::string cache_tag;    ///< of byte-code: "cpython-311"
+    wheel::Layout (*layout)(std::string_view python, std::string_view distribution) = wheel::venv_layout;
+};
+
+/// What a wheel adds to the image. Paths are relative to the prefix.
+struct WheelPlan {
+    struct File {
+        std::string path;
+        image::ListedEntry entry; ///< in the wheel's image
+    };
+    std::string package;
+    std::vector<File> files, byte_code;
+    std::vector<wheel::GeneratedFile> generated;
+    std::uint32_t newest = 0; ///< the time of the wheel's newest file, which generated ones get
 };
 
 class WheelLinker {
@@ -29,8 +43,15 @@ public:
     WheelLinker(image::Writer& writer, WheelPrefix prefix, mode_t umask_bits)
         : writer_(writer), prefix_(std::move(prefix)), umask_bits_(umask_bits) {}
 
-    /// Replaces files of wheels that were added before. Fails if it would replace other files of the image.
-    Status add(const pip::ResolvedPackage& package, PackedWheel& wheel);
+    [[nodiscard]] Result<WheelPlan> plan(const pip::ResolvedPackage& package, PackedWheel& wheel) const;
+
+    /// Why the image has no place for the wheel, to follow "because"; empty if all of its paths are new.
+    /// `taken` are paths that something else will get in the image, with all that is below them.
+    [[nodiscard]] std::string obstacle_to(const WheelPlan& plan, const std::set<std::string>& taken) const;
+
+    /// Adds a wheel as planned. Replaces files of wheels that were added before. Fails if it would replace
+    /// other files of the image.
+    Status add(const WheelPlan& plan, PackedWheel& wheel);
 
     [[nodiscard]] bool has(const std::string& package) const;
     /// Removes a package that was added, if it was.
@@ -44,12 +65,7 @@ public:
 
 private:
     struct Contents;
-    struct ToLink {
-        std::string path; ///< relative to the prefix
-        const image::ListedEntry* entry;
-    };
-    Status link(image::Reader& from, const std::vector<ToLink>& files, const std::string& package);
-    Status link_byte_code(image::Reader& from, const wheel::Layout& layout, const std::string& package);
+    Status link(image::Reader& from, const std::vector<WheelPlan::File>& files, const std::string& package);
     Status write(const std::string& path, const std::string& content, bool executable, std::uint32_t mtime);
     Status make_way(const std::string& path, const std::string& package);
     void remove_empty_parents(const std::string& path);

@@ -43,6 +43,7 @@ Status WritableImages::mount_without_overlay(BuildContext& context, const std::s
         auto mounted = context.space.mount_fuse_overlay(*program, images_, staging_, context.prefix);
         if (mounted) {
             means_ = Means::fuse_overlay;
+            fuse_overlay_program_ = *program;
             log::info("Note: using fuse-overlayfs, because the kernel's overlayfs cannot be used: " + why);
             return {};
         }
@@ -76,6 +77,29 @@ Status WritableImages::make_copy(BuildContext& context) {
     as_copied_ = TRY(image::take_snapshot(copy()));
     if (context.options.pre_install) TRY(copy_upper());
     return context.space.bind(copy(), context.prefix, context.prefix);
+}
+
+Status WritableImages::mount_again(BuildContext& context) const {
+    return means_ == Means::fuse_overlay
+               ? context.space.mount_fuse_overlay(fuse_overlay_program_, images_, staging_, context.prefix)
+               : context.space.mount_overlay(images_, staging_, context.prefix);
+}
+
+Status WritableImages::remount(BuildContext& context, const std::function<Status()>& change) {
+    TRY(context.space.unmount(context.prefix));
+    TRY(context.space.unmount(staging_ / "lower"));
+    TRY(change());
+    TRY(mount_again(context));
+    merged_ = context.space.tree();
+    return {};
+}
+
+Result<std::optional<std::set<std::string>>> WritableImages::taken(mode_t umask_bits) const {
+    if (means_ == Means::copy) return std::nullopt;
+    const auto changed = TRY(changes(umask_bits));
+    // What fuse-overlayfs hides depends on its version.
+    if (means_ == Means::fuse_overlay && !changed.files.empty()) return std::nullopt;
+    return std::set<std::string>(changed.files.begin(), changed.files.end());
 }
 
 Result<image::Changes> WritableImages::changes(mode_t umask_bits) const {

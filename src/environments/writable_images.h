@@ -7,7 +7,10 @@
 #include "manifest/manifest.h"
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace containerize::environments {
@@ -24,6 +27,13 @@ public:
     /// Shows the writable layer of a later mount() at the prefix, without images yet.
     static Status bind_upper(BuildContext& context);
 
+    /// Lets `change` add files to the images: unmounts them before, and mounts them again afterwards, below
+    /// the same writable layer. No program may run at the prefix. Not possible with a copy.
+    Status remount(BuildContext& context, const std::function<Status()>& change);
+    /// The paths that the writable layer replaces or hides in the images, with all that is below them.
+    /// nullopt: any path can be hidden by it.
+    [[nodiscard]] Result<std::optional<std::set<std::string>>> taken(mode_t umask_bits) const;
+
     /// The differences between the mounted tree and the images.
     [[nodiscard]] Result<image::Changes> changes(mode_t umask_bits) const;
     /// Packs what the tree has become. `writer` holds what the images had when they were mounted, and is used
@@ -37,6 +47,7 @@ public:
 private:
     enum class Means { overlay, fuse_overlay, copy };
     Status mount_without_overlay(BuildContext& context, const std::string& why);
+    Status mount_again(BuildContext& context) const;
     Status make_copy(BuildContext& context);
     [[nodiscard]] Status copy_upper() const;
 
@@ -44,6 +55,7 @@ private:
     std::filesystem::path merged_;              ///< the tree at the prefix
     std::vector<std::filesystem::path> images_; ///< lowest first
     Means means_ = Means::overlay;
+    std::filesystem::path fuse_overlay_program_;
     image::Snapshot as_copied_; ///< for a copy: its initial state
 };
 

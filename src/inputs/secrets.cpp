@@ -4,6 +4,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "core/url.h"
+#include "pip/pip_configuration.h"
 #include "util/base64.h"
 #include "util/digest.h"
 #include "util/log.h"
@@ -157,10 +158,10 @@ Result<std::vector<fs::directory_entry>> entries_where_there_are_some(const fs::
 } // namespace
 
 void remember_configured_secrets(const Environment& environment) {
-    for (const auto name : VariableList{"PIP_CONFIG_FILE", "UV_CONFIG_FILE", "GIT_CONFIG_GLOBAL"})
-        if (const auto file = variable(environment, name); !file.empty()) remember_file(file);
-    for (const char* file : {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml", "/etc/gitconfig"})
+    for (const auto& file : pip::configuration_files(environment))
         remember_file(file);
+    remember_file("/etc/gitconfig");
+    if (const auto file = variable(environment, "GIT_CONFIG_GLOBAL"); !file.empty()) remember_file(file);
     if (const auto netrc = variable(environment, "NETRC"); !netrc.empty())
         remember_file(netrc, remember_secrets_of_netrc);
     const fs::path home = variable(environment, "HOME");
@@ -168,9 +169,9 @@ void remember_configured_secrets(const Environment& environment) {
     remember_file(home / ".netrc", remember_secrets_of_netrc);
     const fs::path given = variable(environment, "XDG_CONFIG_HOME");
     for (const auto& configuration : {home / ".config", given})
-        for (const char* file : {"pip/pip.conf", "uv/uv.toml", "git/config", "git/credentials"})
+        for (const char* file : {"git/config", "git/credentials"})
             if (configuration.is_absolute()) remember_file(configuration / file);
-    for (const char* file : {".pip/pip.conf", ".gitconfig", ".git-credentials"})
+    for (const char* file : {".gitconfig", ".git-credentials"})
         remember_file(home / file);
 }
 

@@ -318,38 +318,18 @@ Status uninstall(const Choice& choice, const Target& target, const std::vector<s
                  .why = "it printed\n" + reason_in(outcome.output)});
 }
 
-namespace {
-
-/// Runs `uv pip compile` for pins.
-Result<std::string> compile_by_uv(const Choice& choice, const Target& target,
-                                  const std::filesystem::path& pins,
-                                  const std::vector<std::string>& options) {
+Result<std::string> lock_by_uv(const Choice& choice, const Target& target,
+                               const std::filesystem::path& pins) {
     auto command = command_for(choice, target);
-    append(command.argv,
-           {"compile", "--python", target.python.string(), "--python-version", target.python_version,
-            "--no-progress", "--quiet", "--no-deps", "--no-header", "--no-annotate"});
-    append(command.argv, options);
-    append(command.argv, {pins.string()});
+    append(command.argv, {"compile", "--python", target.python.string(), "--python-version",
+                          target.python_version, "--no-progress", "--quiet", "--no-deps", "--no-header",
+                          "--no-annotate", "--format", "pylock.toml", pins.string()});
     command.working_directory = pins.parent_path();
     auto outcome = TRY(capture(command));
     if (!outcome.ok())
         return fail({.what = "uv could not determine the files of these packages",
                      .why = "it printed\n" + reason_in(outcome.errors)});
     return std::move(outcome.output);
-}
-
-} // namespace
-
-Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
-                                    const std::filesystem::path& pins) {
-    auto compiled = compile_by_uv(choice, target, pins, {"--generate-hashes"});
-    if (!compiled) compiled.error().what = "uv could not determine the checksums of the installed packages";
-    return compiled;
-}
-
-Result<std::string> lock_by_uv(const Choice& choice, const Target& target,
-                               const std::filesystem::path& pins) {
-    return compile_by_uv(choice, target, pins, {"--format", "pylock.toml"});
 }
 
 Result<std::filesystem::path> build_by_pip(const Target& target, const std::filesystem::path& requirement,

@@ -82,8 +82,8 @@ Result<std::vector<NamedVersion>> list_by_uv(const Choice& choice, const Target&
 Status uninstall(const Choice& choice, const Target& target, const std::vector<std::string>& names,
                  const Detail& detail);
 
-/// Returns a pylock.toml (PEP 751) with the files that the index has for the versions in `pins`, as
-/// checksums_by_uv() does.
+/// Returns a pylock.toml (PEP 751) with the files that the index has for the versions in `pins`, a
+/// requirements file that may also hold options. For uv, which does not report what it installed.
 Result<std::string> lock_by_uv(const Choice& choice, const Target& target, const std::filesystem::path& pins);
 
 /// Builds the wheel of one requirement, the only one in the file `requirement`, into the empty `directory`
@@ -93,10 +93,5 @@ Result<std::filesystem::path> build_by_pip(const Target& target, const std::file
 
 /// The command line for running pip with the target's Python.
 std::vector<std::string> pip_command(const Target& target);
-
-/// Returns requirement lines with all checksums that the index has for the versions in `pins`, a requirements
-/// file that may also hold options. For uv, which does not report what it installed.
-Result<std::string> checksums_by_uv(const Choice& choice, const Target& target,
-                                    const std::filesystem::path& pins);
 
 } // namespace containerize::pip

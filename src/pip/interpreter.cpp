@@ -28,27 +28,6 @@ print(has("ensurepip"))
 print(has("pip"))
 )py";
 
-Result<fs::path> find(const std::string& wanted, const Environment& environment) {
-    if (!wanted.empty() && !is_version(wanted)) {
-        std::error_code failed;
-        fs::path path = fs::absolute(wanted, failed);
-        if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, failed))
-            return fail_input("this is not a Python that can be run", {}, wanted,
-                              "Give --python the path of an interpreter, or a version such as 3.11.");
-        if (const auto owner = manifest::installation_of_program(path); !owner.empty())
-            return fail_input("this Python belongs to the installation " + owner.string(), {}, wanted,
-                              "Choose an interpreter outside of installations with --python.");
-        return path;
-    }
-    const std::string name = name_on_path(wanted);
-    const auto found = find_program(name, search_path(environment), [](const fs::path& one) {
-        return manifest::installation_of_program(one).empty();
-    });
-    if (found) return *found;
-    return fail_input(name + " is not on PATH", {}, {},
-                      "Give --python the path of an interpreter, or load a module that has one.");
-}
-
 /// Runs the interpreter at `path`, and checks that it is the one wanted.
 Result<Interpreter> examine(const std::string& path, const std::string& wanted,
                             const Environment& environment, const std::function<int()>& in_child) {
@@ -91,8 +70,29 @@ std::string name_on_path(const std::string& wanted) {
     return "python" + (wanted.empty() ? "3" : wanted);
 }
 
+Result<fs::path> find_interpreter(const std::string& wanted, const Environment& environment) {
+    if (!wanted.empty() && !is_version(wanted)) {
+        std::error_code failed;
+        fs::path path = fs::absolute(wanted, failed);
+        if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, failed))
+            return fail_input("this is not a Python that can be run", {}, wanted,
+                              "Give --python the path of an interpreter, or a version such as 3.11.");
+        if (const auto owner = manifest::installation_of_program(path); !owner.empty())
+            return fail_input("this Python belongs to the installation " + owner.string(), {}, wanted,
+                              "Choose an interpreter outside of installations with --python.");
+        return path;
+    }
+    const std::string name = name_on_path(wanted);
+    const auto found = find_program(name, search_path(environment), [](const fs::path& one) {
+        return manifest::installation_of_program(one).empty();
+    });
+    if (found) return *found;
+    return fail_input(name + " is not on PATH", {}, {},
+                      "Give --python the path of an interpreter, or load a module that has one.");
+}
+
 Result<Interpreter> choose_interpreter(const std::string& wanted, const Environment& environment) {
-    auto path = TRY(find(wanted, environment));
+    auto path = TRY(find_interpreter(wanted, environment));
     return examine(path.string(), wanted, environment, {});
 }
 

@@ -31,6 +31,9 @@ bool is_version(const std::string& text);
 /// The program that has the version `wanted`: "python3.11", or "python3" if it is empty.
 std::string name_on_path(const std::string& wanted);
 
+/// The program that choose_interpreter() would ask.
+Result<std::filesystem::path> find_interpreter(const std::string& wanted, const Environment& environment);
+
 /// `wanted` is a path, a version ("3.11") to find on PATH, or empty for python3 on PATH. Skips wrappers of
 /// installations, on which the new environment would depend forever. `environment` is that of the
 /// interpreter.

@@ -113,6 +113,21 @@ std::vector<Setting> settings_of_install(std::string_view configuration) {
     return in_order;
 }
 
+std::vector<std::filesystem::path> configuration_files(const Environment& environment) {
+    namespace fs = std::filesystem;
+    std::vector<fs::path> files = {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml"};
+    for (const auto name : VariableList{"PIP_CONFIG_FILE", "UV_CONFIG_FILE"})
+        if (auto file = variable(environment, name); !file.empty()) files.emplace_back(std::move(file));
+    const fs::path home = variable(environment, "HOME");
+    if (!home.is_absolute()) return files;
+    files.push_back(home / ".pip/pip.conf");
+    const fs::path given = variable(environment, "XDG_CONFIG_HOME");
+    for (const auto& configuration : {home / ".config", given})
+        for (const char* file : {"pip/pip.conf", "uv/uv.toml"})
+            if (configuration.is_absolute()) files.push_back(configuration / file);
+    return files;
+}
+
 std::string joined_list(std::string value, std::string_view separator) {
     // pip prints line breaks in a value as "\n".
     replace_all(value, "\\n", " ");

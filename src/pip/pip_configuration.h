@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "util/process.h"
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ struct Configuration {
 
 /// Asks pip for its settings. `pip` is a command without arguments.
 Result<Configuration> configure(Command pip);
+
+/// The files in which pip and uv look for their settings; most do not exist.
+std::vector<std::filesystem::path> configuration_files(const Environment& environment);
 
 /// The value of a list setting with `separator` between its items.
 std::string joined_list(std::string value, std::string_view separator);

@@ -1,7 +1,9 @@
-// Writes pylock.toml (PEP 751), from which containerize, pip and uv install the same packages again.
+// Writes and reads back pylock.toml (PEP 751), from which containerize, pip and uv install the same packages
+// again. spec/ reads those of other tools.
 #pragma once
 
-#include "pip/resolution.h"
+#include "core/error.h"
+#include "spec/conda_environment.h"
 
 #include <string>
 #include <string_view>
@@ -15,8 +17,22 @@ struct ChosenFor {
     std::string_view machine; ///< "x86_64"
 };
 
-/// Without credentials. Local files have absolute paths. Fails with an input error if an address is none
-/// without its secret, or a name cannot be written.
-Result<std::string> pylock_text(const std::vector<ResolvedPackage>& packages, const ChosenFor& chosen_for);
+struct Pylock {
+    std::vector<spec::LockedPackage> packages = {}; ///< each with its source
+    // Of an installation, in the table [tool.containerize]:
+    std::vector<std::string> options = {};  ///< lines of a requirements file that say how packages are found
+    std::vector<std::string> of_venv = {};  ///< what Python brings to each venv: "pip==23.0.1"
+    std::vector<std::string> left_out = {}; ///< packages that could not be listed: "six 1.16.0: REASON"
+};
+
+/// Whether a lock can list this package. Otherwise, an input error.
+Status check_lockable(const spec::LockedPackage& package);
+
+/// Without credentials. Local files have absolute paths, and files of indexes whose addresses contain a
+/// secret have no address. Fails as check_lockable() does.
+Result<std::string> pylock_text(const Pylock& lock, const ChosenFor& chosen_for);
+
+/// Reads what pylock_text() wrote. Fails with an input error that names `file`.
+Result<Pylock> parse_pylock(std::string_view text, const std::string& file);
 
 } // namespace containerize::pip

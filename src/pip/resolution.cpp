@@ -23,11 +23,6 @@ bool is_wheel(std::string_view url) {
     return file_name_in(url).ends_with(".whl");
 }
 
-/// Names, versions and URLs become parts of requirement lines, so a server must not be able to add to these.
-bool is_one_word(std::string_view text) {
-    return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c != 0x7f; });
-}
-
 /// Before mark_for_build(), which removes some of what it checks.
 Status check(const ResolvedPackage& package) {
     const bool is_name = !package.name.empty() && std::ranges::all_of(package.name, [](unsigned char c) {
@@ -246,6 +241,10 @@ private:
 
 std::string ResolvedPackage::requirement() const {
     return requirement_line({.name = name, .version = version, .metadata = {}, .origin = source});
+}
+
+bool is_one_word(std::string_view text) {
+    return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c != 0x7f; });
 }
 
 std::string file_name_in(std::string_view url) {

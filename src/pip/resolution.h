@@ -44,6 +44,10 @@ struct Resolution {
     std::string obstacle = {};
 };
 
+/// Whether there are neither blanks nor control characters. Names, versions and URLs become parts of
+/// requirement lines, so a server, or whoever writes a lock, must not be able to add to these.
+bool is_one_word(std::string_view text);
+
 /// The decoded name of the file that a URL names.
 std::string file_name_in(std::string_view url);
 

@@ -51,7 +51,7 @@ Status write_lock(const fs::path& share, const Records& records, mode_t umask_bi
         if ((one & S_IRGRP) == 0) mode &= ~mode_t{S_IRWXG};
         if ((one & S_IROTH) == 0) mode &= ~mode_t{S_IRWXO};
     }
-    return write_new_file(share / "containerize.lock", records.lock, mode);
+    return write_new_file(share / records.lock.name, records.lock.text, mode);
 }
 
 /// Removes redaction marks from URLs. Without a login, pip, conda and git look one up in ~/.netrc; they would
@@ -118,7 +118,7 @@ Result<nlohmann::json> keep_records(const fs::path& share, const Records& record
     }
     TRY(copy_file_with_mode(records.log, share / "build.log", umask_bits));
     TRY(write_file(share / "packages.txt", records.packages));
-    if (!records.lock.empty()) TRY(write_lock(share, records, umask_bits));
+    if (!records.lock.text.empty()) TRY(write_lock(share, records, umask_bits));
     return listed;
 }
 

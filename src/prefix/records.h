@@ -22,16 +22,26 @@ struct Input {
 
 Result<Input> read_input(const std::filesystem::path& file);
 
+// The locks of installations, in their share/.
+inline constexpr const char* own_lock_name = "containerize.lock"; ///< with conda packages
+inline constexpr const char* pylock_name = "pylock.toml";         ///< with pip packages only
+
+/// A file that reproduces an environment.
+struct LockFile {
+    std::string name;
+    std::string text; ///< empty if there is no such file
+};
+
 struct Records {
     std::vector<Input> inputs;
-    std::string packages;                     ///< one per line
-    std::string lock;                         ///< empty if there is none
+    std::string packages; ///< one per line
+    LockFile lock = {};
     std::filesystem::path previous_lock = {}; ///< of the state before; may be missing
     std::filesystem::path log;
 };
 
-/// Fills `share`: inputs/ (copies without secrets, see util/redact.h), packages.txt, containerize.lock and
-/// build.log. Returns an array for the manifest: each input's path, name in inputs/ and SHA-256.
+/// Fills `share`: inputs/ (copies without secrets, see util/redact.h), packages.txt, the lock and build.log.
+/// Returns an array for the manifest: each input's path, name in inputs/ and SHA-256.
 Result<nlohmann::json> keep_records(const std::filesystem::path& share, const Records& records,
                                     mode_t umask_bits);
 

@@ -9,10 +9,12 @@
 #include "core/located.h"
 #include "spec/spec.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,31 @@ Result<CondaEnvironment> read_environment_yaml(const std::filesystem::path& file
 /// Reads the output of `conda list --export`: exact versions and builds, but no channels.
 Result<CondaEnvironment> read_list_export(const std::filesystem::path& file);
 
+/// Where pip found a package. Addresses have no logins.
+struct PipSource {
+    enum class Kind {
+        unknown,
+        index,      ///< a wheel or a source archive that an index names
+        archive,    ///< the same, which the requirements name
+        repository, ///< `url` at `commit`
+        directory,
+    };
+    Kind kind = Kind::unknown;
+    std::string file = {}; ///< of an index: the name of the file
+    /// For an index empty if it contains a secret. Otherwise, a mark or ${NAME} is in place of the secret.
+    std::string url = {};
+    std::string sha256 = {}; ///< of the file; empty if unknown
+    std::uint64_t size = 0;  ///< of the file; 0 if unknown
+    std::string vcs = {}, commit = {};
+    std::string subdirectory = {};
+    bool editable = false;
+
+    bool operator==(const PipSource&) const = default;
+};
+
+/// Whether an address has neither a mark or variable in place of a secret, nor a query, which may be one.
+bool is_lasting(std::string_view url);
+
 /// A package as a lock describes it, to compare with what was installed. Unknown members are empty.
 struct LockedPackage {
     /// The name of a pip package is empty if the lock has only its `url`.
@@ -47,6 +74,7 @@ struct LockedPackage {
     std::string build = {};  ///< for conda's packages
     std::string commit = {}; ///< for pip's packages from a repository
     bool directory = false;  ///< a local directory, whose content the lock cannot pin
+    PipSource source = {};   ///< for pip's packages, from our own locks; not compared
 };
 
 struct LockedEnvironment {

@@ -4,11 +4,13 @@
 #include "spec/conda_environment.h"
 #include "spec/locked_package.h"
 #include "util/json.h"
+#include "util/redact.h"
 #include "util/text_limits.h"
 #include "util/user_text.h"
 #include "util/yaml_file.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <map>
@@ -54,6 +56,44 @@ bool is_for(const conda::PackageRecord& record, const std::string& subdir) {
     return record.subdir.empty() || record.subdir == subdir || record.subdir == "noarch";
 }
 
+/// The keys of a source with their values.
+auto texts_of_source(auto& source) {
+    return std::to_array({std::pair("file", &source.file), std::pair("url", &source.url),
+                          std::pair("sha256", &source.sha256), std::pair("vcs", &source.vcs),
+                          std::pair("commit", &source.commit),
+                          std::pair("subdirectory", &source.subdirectory)});
+}
+
+constexpr auto kinds_of_source = std::to_array<std::pair<PipSource::Kind, const char*>>({
+    {PipSource::Kind::index, "index"},
+    {PipSource::Kind::archive, "archive"},
+    {PipSource::Kind::repository, "repository"},
+    {PipSource::Kind::directory, "directory"},
+});
+
+json source_to_json(const PipSource& source) {
+    const auto kind =
+        std::ranges::find(kinds_of_source, source.kind, [](const auto& one) { return one.first; });
+    json entry = {{"kind", kind->second}};
+    for (const auto& [key, value] : texts_of_source(source))
+        if (!value->empty()) entry[key] = *value;
+    if (source.size != 0) entry["size"] = source.size;
+    if (source.editable) entry["editable"] = true;
+    return entry;
+}
+
+PipSource source_from_json(const json& entry) {
+    PipSource source;
+    const auto name = entry.at("kind").get<std::string>();
+    for (const auto& [kind, word] : kinds_of_source)
+        if (name == word) source.kind = kind;
+    for (const auto& [key, value] : texts_of_source(source))
+        *value = entry.value(key, "");
+    source.size = entry.value("size", std::uint64_t{0});
+    source.editable = entry.value("editable", false);
+    return source;
+}
+
 void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment& locked) {
     for (const auto& one : root.at("pip"))
         locked.pip.push_back({.text = one.get<std::string>(), .where = file.string()});
@@ -61,10 +101,12 @@ void read_part_of_pip(const json& root, const fs::path& file, LockedEnvironment&
     if (!root.contains("pip_packages") && !locked.pip.empty()) return;
     locked.of_pip.emplace();
     for (const auto& one : root.value("pip_packages", json::array()))
-        locked.of_pip->push_back({.name = one.at("name").get<std::string>(),
-                                  .version = one.at("version").get<std::string>(),
-                                  .commit = one.value("commit", ""),
-                                  .directory = one.value("directory", false)});
+        locked.of_pip->push_back(
+            {.name = one.at("name").get<std::string>(),
+             .version = one.at("version").get<std::string>(),
+             .commit = one.value("commit", ""),
+             .directory = one.value("directory", false),
+             .source = one.contains("source") ? source_from_json(one.at("source")) : PipSource()});
 }
 
 std::vector<std::string> one_or_several(const json& value) {
@@ -145,6 +187,10 @@ void sort_by_dependency(std::vector<conda::PackageRecord>& packages) {
 }
 
 } // namespace
+
+bool is_lasting(std::string_view url) {
+    return url.find('?') == url.npos && url.find(redaction_mark) == url.npos && url.find("${") == url.npos;
+}
 
 Result<LockedEnvironment> read_explicit(const fs::path& file, const LockChoice& choice) {
     const auto& subdir = choice.subdir;
@@ -273,6 +319,8 @@ std::string lock_text(const LockedEnvironment& locked, const std::string& subdir
         of_pip.push_back({{"name", package.name}, {"version", package.version}});
         if (!package.commit.empty()) of_pip.back()["commit"] = package.commit;
         if (package.directory) of_pip.back()["directory"] = true;
+        if (package.source.kind != PipSource::Kind::unknown)
+            of_pip.back()["source"] = source_to_json(package.source);
     }
     root["pip_requested"] = locked.pip_requested.value_or(std::vector<std::string>());
     if (!locked.exclude_newer.empty()) root["exclude_newer"] = locked.exclude_newer;

@@ -116,6 +116,15 @@ void reset_handlers() {
     _exit(0);
 }
 
+[[noreturn]] void become_copy(const std::function<int()>& work, pid_t parent) noexcept {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    _exit(work());
+}
+
 std::unexpected<Error> describe(const Failure& failure, const Command& command, const std::string& program) {
     if (failure.step == Failure::working_directory)
         return fail_errno("cannot start `" + program + "` in this directory",
@@ -180,6 +189,14 @@ Result<Child> Child::start(const Command& command, const std::string& program, c
     }
     if (got == sizeof failure) return describe(failure, command, program);
     return child;
+}
+
+Result<Child> Child::start_copy(const std::function<int()>& work) {
+    const pid_t parent = getpid();
+    const pid_t pid = fork_blocked();
+    if (pid < 0) return fail_errno("cannot start a process");
+    if (pid == 0) become_copy(work, parent);
+    return Child(pid);
 }
 
 Child::Child(Child&& other) noexcept

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "util/process.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,9 @@ public:
     /// cannot be executed. The program is killed when the thread that started it ends.
     static Result<Child> start(const Command& command, const std::string& program,
                                const Environment& environment, std::optional<Streams> streams);
+    /// Starts a copy of this process in the foreground, which calls `work` and exits with what that returns.
+    /// It is killed when the thread that started it ends.
+    static Result<Child> start_copy(const std::function<int()>& work);
     Child(Child&& other) noexcept;
     Child& operator=(Child&&) = delete;
     /// Kills what is left of the group, including what the program left in the background.

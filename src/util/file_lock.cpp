@@ -10,11 +10,12 @@
 
 namespace containerize {
 
-Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode) {
+Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode, LockKind kind) {
+    const int operation = (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
     for (;;) {
         Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode));
         if (!file) return fail_errno("cannot open the lock file", path.string());
-        if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (flock(file.get(), operation) != 0) {
             if (errno == EINTR) continue;
             if (errno == EWOULDBLOCK) return FileLock{};
             return FileLock{LockState::unsupported, std::move(file)};

@@ -16,6 +16,11 @@ enum class LockState {
     unsupported, ///< this filesystem has no locks (Lustre without -o flock); the file is open all the same
 };
 
+enum class LockKind {
+    exclusive,
+    shared ///< with others that lock in the same way
+};
+
 struct [[nodiscard]] FileLock {
     LockState state = LockState::busy;
     Fd file; ///< open for reading and writing; none if busy
@@ -23,7 +28,8 @@ struct [[nodiscard]] FileLock {
 
 /// Locks the file at `path`, and creates it with `mode` if it is missing. Never waits. If the
 /// path names another file by the time of the lock, locks that one instead.
-Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode = 0666);
+Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode = 0666,
+                          LockKind kind = LockKind::exclusive);
 
 /// The same, but waits until the lock is free. Fails on an interrupt.
 Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode = 0666);

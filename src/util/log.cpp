@@ -96,6 +96,13 @@ Status also(const fs::path& file) {
     return {};
 }
 
+void continue_in(const fs::path& file) {
+    auto sink = open_sink(file);
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    if (log.file && sink) log.file->sinks().push_back(std::move(*sink));
+}
+
 fs::path current() {
     auto& log = state();
     const std::lock_guard lock(log.mutex);
@@ -123,6 +130,18 @@ void info(std::string_view line) {
 
 void warn(std::string_view line) {
     write_line(Level::quiet, "WARNING", (state().tags ? "" : "warning: ") + std::string(line));
+}
+
+void table(const std::function<std::string(unsigned)>& draw) {
+    constexpr unsigned columns_of_file = 80;
+    const auto columns = progress_columns();
+    // Some terminals wrap when the last column is filled.
+    const auto for_terminal = redacted(draw(columns > 1 ? columns - 1 : columns_of_file));
+    const auto for_file = redacted(draw(columns_of_file));
+    auto& log = state();
+    const std::lock_guard lock(log.mutex);
+    if (log.file) log.file->info("{}", for_file);
+    if (log.level >= Level::normal) print_line(log, for_terminal);
 }
 
 unsigned progress_columns() {

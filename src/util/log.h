@@ -4,6 +4,7 @@
 #include "core/error.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ enum class Level { quiet, normal, verbose };
 Status open(const std::filesystem::path& file, Level level);
 /// Also writes to `file` everything logged so far and from now on (`--log`).
 Status also(const std::filesystem::path& file);
+/// Adds what is logged from now on to a copy of the log, if it can be written. The copy may be moved
+/// meanwhile.
+void continue_in(const std::filesystem::path& file);
 /// The file given to open(); empty before.
 std::filesystem::path current();
 
@@ -30,6 +34,10 @@ void detail(std::string_view line);
 void info(std::string_view line);
 /// Logs to both, always, with "warning: " in front.
 void warn(std::string_view line);
+
+/// Logs the text that `draw` makes for a number of columns: for 80 to the file, and, unless -q, for those of
+/// the terminal to stderr.
+void table(const std::function<std::string(unsigned columns)>& draw);
 
 /// Columns for a line of progress; 0 if stderr is no terminal or -q was given.
 unsigned progress_columns();

@@ -1,6 +1,7 @@
 #include "util/progress.h"
 
 #include "util/log.h"
+#include "util/timings.h"
 
 #include <algorithm>
 #include <array>
@@ -19,21 +20,13 @@ using Clock = std::chrono::steady_clock;
 constexpr auto redraw_interval = std::chrono::milliseconds(100);
 constexpr std::size_t bar_width = 20;
 
-/// Cuts at a character boundary of UTF-8. Counts bytes, which are at least as many as columns.
-std::string fit(std::string text, std::size_t width) {
-    if (text.size() <= width) return text;
-    while (width > 0 && (static_cast<unsigned char>(text[width]) & 0xC0U) == 0x80)
-        --width;
-    text.resize(width);
-    return text;
-}
-
 } // namespace
 
 struct Stage::State {
-    explicit State(std::string name) : title(std::move(name)) {}
+    explicit State(std::string name) : title(std::move(name)), span(title) {}
 
     const std::string title;
+    timings::Span span;
     const Clock::time_point start = Clock::now();
     std::mutex mutex; // workers report from their own threads
     Clock::time_point drawn;
@@ -107,9 +100,18 @@ void Stage::detail(std::string_view what) {
 void Stage::finish(std::string_view summary) {
     const std::lock_guard lock(state_->mutex);
     state_->finished = true;
+    state_->span.end();
     log::progress({});
     log::info(fmt::format("{}:{}{} in {}", state_->title, summary.empty() ? " done" : " ", summary,
                           state_->elapsed()));
+}
+
+std::string fit(std::string text, std::size_t width) {
+    if (text.size() <= width) return text;
+    while (width > 0 && (static_cast<unsigned char>(text[width]) & 0xC0U) == 0x80)
+        --width;
+    text.resize(width);
+    return text;
 }
 
 std::string human_bytes(std::uint64_t bytes) {

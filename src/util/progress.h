@@ -1,6 +1,7 @@
 // Progress of long work: a bar on a terminal, plain lines in a log.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,7 +11,7 @@ namespace containerize {
 
 /// One stage of a build ("Installing packages"), from start to finish, shown through util/log.h: on a
 /// terminal by a line that is redrawn at most ten times a second, elsewhere by one line each for start and
-/// finish.
+/// finish. It is also a row of util/timings.h.
 class Stage {
 public:
     explicit Stage(std::string title);
@@ -32,6 +33,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
+/// Cuts at a character boundary of UTF-8. Counts bytes, which are at least as many as columns.
+std::string fit(std::string text, std::size_t width);
 std::string human_bytes(std::uint64_t bytes);  ///< "217.3 MB", powers of 1000
 std::string human_count(std::uint64_t number); ///< "1,204"
 /// "1 file", "1,204 files". An empty `plural` is the unit with an "s".

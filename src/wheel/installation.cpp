@@ -161,14 +161,22 @@ private:
     std::set<Place> replaced_;
 };
 
-} // namespace
-
-Layout venv_layout(std::string_view python, std::string_view distribution) {
+Layout layout_with_headers(std::string_view include, std::string_view python, std::string_view distribution) {
     const auto name = "python" + std::string(python);
     return {.site_packages = "lib/" + name + "/site-packages",
             .scripts = "bin",
             .data = "",
-            .headers = "include/site/" + name + "/" + std::string(distribution)};
+            .headers = std::string(include) + name + "/" + std::string(distribution)};
+}
+
+} // namespace
+
+Layout venv_layout(std::string_view python, std::string_view distribution) {
+    return layout_with_headers("include/site/", python, distribution);
+}
+
+Layout prefix_layout(std::string_view python, std::string_view distribution) {
+    return layout_with_headers("include/", python, distribution);
 }
 
 std::string path_in_prefix(const Layout& layout, const Place& place) {

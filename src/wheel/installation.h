@@ -18,6 +18,8 @@ struct Layout {
 };
 /// That of a venv with this version of Python ("3.11"), for a distribution.
 Layout venv_layout(std::string_view python, std::string_view distribution);
+/// The same for a Python that is itself installed in the prefix, as in a conda environment.
+Layout prefix_layout(std::string_view python, std::string_view distribution);
 /// The path relative to the prefix.
 std::string path_in_prefix(const Layout& layout, const Place& place);
 

@@ -2,13 +2,15 @@
 """Building an environment from a requirements file, compared with what installs and packs without package images.
 
 Usage (as root, to drop the page cache):
-    tests/bench/build.py [--only torch,small,stack] [--runs N] [--build DIR] [--uv UV]
+    tests/bench/build.py [--only torch,small,stack,section] [--runs N] [--build DIR] [--uv UV]
 
 The ways take turns, as the user containerize-test, with all downloads in the caches of pip and uv:
     first         containerize new, without package images
     again         the same with them
     pip           python -m venv, pip install, compileall, mksquashfs
     uv            uv venv, uv pip install, compileall, mksquashfs
+`section` is a conda environment with a `pip:` section, for which there is another way instead of the last two:
+    pip-tree      like `again`, but pip installs the section in the environment
 CPU time and memory are those of all processes of a way, memory that of the largest one. Disk use is the most that the filesystem
 had less than before, looked at twenty times a second.
 """
@@ -28,12 +30,14 @@ from pathlib import Path
 from bench import SOURCE, drop_caches
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
+import conda_channel
 from python_wheels import wheel
 
 SMALL = 200
 TORCH = "torch==2.13.0\nnumpy\nscipy\nrequests\n"
 STACK = "\n".join(["torch==2.13.0", "jax", "ray", "transformers", "jupyterlab", "dask[complete]", "pyarrow", "pandas", "scikit-learn", "matplotlib",
                    "numba", "polars", "duckdb", "lightning", "datasets", "xarray", "sympy", "networkx", "plotly", "h5py"]) + "\n"
+SECTION = "jupyterlab, pandas, scipy, matplotlib, scikit-learn"
 COLUMNS = ("seconds", "CPU", "memory", "disk", "written")
 
 
@@ -90,6 +94,8 @@ def ways_of(work, requirements, tool, uv):
     pack = [f"{venv}/bin/python -m compileall -q -j0 --invalidation-mode unchecked-hash {venv}/lib || true",
             f"mksquashfs {venv} {image} -comp zstd -Xcompression-level 3 -b 128K -no-progress -quiet -processors $(nproc)", f"sync {image}"]
     build = f"{tool} new --quiet --prefix {work}/env --no-profile {requirements}"
+    if requirements.suffix == ".yml":
+        return {"first": [build], "again": [build], "pip-tree": [f"{build} --installer pip-tree"]}
     ways = {"first": [build], "again": [build],
             "pip": [f"python3 -m venv {venv}", f"{venv}/bin/pip install --quiet --no-compile -r {requirements}", *pack]}
     if uv:
@@ -114,8 +120,14 @@ def small_wheels(work):
     return "".join(f"small{number}\n" for number in range(SMALL)), {"PIP_FIND_LINKS": str(place), "UV_FIND_LINKS": str(place)}
 
 
+def section():
+    """Conda's packages are those of the tests."""
+    channel = conda_channel.make(Path("/var/cache/containerize-tests/conda"))
+    return f"channels: ['file://{channel}/main', nodefaults]\ndependencies: [python, pip, {{pip: [{SECTION}]}}]\n"
+
+
 def compare(title, text, variables, options, work):
-    requirements = work / "requirements.txt"
+    requirements = work / ("env.yml" if title == "section" else "requirements.txt")
     requirements.write_text(text)
     environment = {**os.environ, "HOME": str(work), "CONTAINERIZE_CACHE": str(work / "cache"), "TMPDIR": str(work / "tmp"), **variables}
     if options.uv:
@@ -128,10 +140,7 @@ def compare(title, text, variables, options, work):
             clear(work, way)
             drop_caches()
             one = measured(work, commands, environment)
-            if way in ("first", "again"):
-                one["image"] = (work / "env/env.sqfs").stat().st_size
-            else:
-                one["image"] = (work / "image.sqfs").stat().st_size
+            one["image"] = (work / ("image.sqfs" if way in ("pip", "uv") else "env/env.sqfs")).stat().st_size
             if number > 0:
                 results[way].append(one)
     print(f"\n| {title} | seconds | spread | CPU s | memory MB | disk, x image | written MB | image MB |\n|" + " --- |" * 8)
@@ -154,7 +163,10 @@ def main():
         work.chmod(0o755)
         try:
             (work / "tmp").mkdir()
-            text, variables = small_wheels(work) if name == "small" else ({"torch": TORCH, "stack": STACK}[name], {})
+            if name == "small":
+                text, variables = small_wheels(work)
+            else:
+                text, variables = section() if name == "section" else {"torch": TORCH, "stack": STACK}[name], {}
             subprocess.run(["chown", "-R", "containerize-test:", str(work)], check=True)
             compare(name, text, variables, options, work)
         finally:

@@ -52,6 +52,8 @@ class User:
         }
         if CACHE.is_dir():
             self.environment["PIP_CACHE_DIR"] = str(CACHE / "pip")
+        # Also keeps builds from downloading a uv of their own, which only test_pinned_uv.py wants.
+        self.environment["UV_CACHE_DIR"] = str(Path(self.entry.pw_dir) / ".cache/uv")
 
     def options(self, env=None, **more):
         environment = {**self.environment, **(env or {})}

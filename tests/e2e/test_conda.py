@@ -661,12 +661,12 @@ def test_pip_may_not_replace_what_conda_installed(build):
     assert python(build, "import numpy; print(numpy.__version__)") == "1.26.3"
 
 
-@pytest.mark.parametrize("megabytes", [20, 40, 60])
+@pytest.mark.parametrize("megabytes, options", [(20, []), (40, []), (60, ["--installer", "pip-tree"])])
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small filesystem")
-def test_a_full_staging_directory_is_named(build, work, megabytes):
+def test_a_full_staging_directory_is_named(build, work, megabytes, options):
     """Regardless of the stage of the build in which it fills up."""
     with mounted_in_memory(work / "disk", f"size={megabytes}m,mode=1777") as disk:
-        error = build(build.spec(["python", "pip", "numpy"], more="  - pip:\n    - rich\n"), "--tmpdir", str(disk), check=False)
+        error = build(build.spec(["python", "pip", "numpy"], more="  - pip:\n    - rich\n"), "--tmpdir", str(disk), *options, check=False)
         assert error.returncode == 1 and f"{disk} is full. Free some space, or choose another directory with --tmpdir" in error.stderr, error.stderr
         assert not build.prefix.exists() and list(disk.glob("containerize-build*")) == []
 

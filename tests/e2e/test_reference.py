@@ -14,7 +14,7 @@ ENGINES = {"auto", "native", "apptainer", "singularity"}
 # What completes a line.
 LINES = {
     "containerize ne": {"new"},
-    "containerize cache ": {"dir", "info", "verify", "clean"},
+    "containerize cache ": {"dir", "info", "list", "verify", "clean"},
     "containerize cache info --j": {"--json"},
     "containerize new --off": {"--offline"},
     "containerize new --engine ": ENGINES,
@@ -24,6 +24,7 @@ LINES = {
     "containerize job --kind mpi-": {"mpi-torchrun"},
     "containerize inspect pla": {"place/"},
     "containerize config check pla": {"place/", "places.yml"},
+    "containerize exec --with-r": {"--with-requirements"},
     "containerize log place --js": {"--json"},
     "containerize squash --jobs ": set(),
     "conda-containerize n": {"new"},

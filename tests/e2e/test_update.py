@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -134,6 +135,43 @@ def test_squash(installed, user):
     installed.call("squash", installed.prefix)
     again = installed.log()[0]["squashed"]
     assert again[:3] == made_by and "squash" in again[3] and "six==1.15.0" in again[4]
+
+
+def timings(said):
+    """The titles in a chart of --timings, without those of threads. Checks that its rows account for all of the time."""
+    header, *lines = said.rpartition("Timings:\n")[2].splitlines()
+    minutes, seconds = re.fullmatch(r"stage +start +seconds  0 s +(?:([0-9]+) min )?([0-9.]+) s", header).groups()
+    total, rounding = 60 * int(minutes or 0) + float(seconds), 0.5 if minutes else 0.05
+    rows = [re.fullmatch(r"( *)(\S.*?)  +(?:[0-9.]+  +)?([0-9]+\.[0-9]{2})(?:  [ .#]+)?", line).groups() for line in lines]
+    assert abs(sum(float(seconds) for indent, _, seconds in rows if not indent) - total) < 0.01 + rounding + 0.005 * len(rows), "each second is in one row"
+    assert max(map(len, [header, *lines])) <= 80 and rows[-1][1] == "not in a stage"
+    return [title for _, title, _ in rows if ", thread " not in title]
+
+
+def test_timings(installed, user, work):
+    done = installed.new(user.write(work / "more.txt", "six==1.16.0\niniconfig==2.0.0\n"), "--force", "--timings")
+    always = ["Adding support for venvs", "Removing secrets", "Compiling byte-code", "Recording the environment", "Listing packages"]
+    built = ["Checking the inputs", "Preparing", "Creating the environment", "Resolving requirements", "Packing packages", "Linking packages",
+             *always, "Packing the image", "Publishing", "Cleaning up", "not in a stage"]
+    assert [title for title in timings(done.stderr) if title in built] == built
+    assert re.search("^  (verifying|packing), thread 1 ", done.stderr, re.MULTILINE)
+    assert timings((installed.prefix / "share/build.log").read_text()) == timings(done.stderr)
+
+    done = installed.update("--timings", "--", "pip", "install", "-q", "pygments==2.17.2")
+    assert timings(done.stderr) == ["Checking the inputs", "Preparing", "Mounting the environment", "Running the command", *always,
+                                    "Packing the changes", "Publishing", "Cleaning up", "not in a stage"]
+    assert timings((installed.prefix / "share/build.log").read_text()) == timings(done.stderr)
+
+    done = installed.call("squash", "-q", "--timings", "--log", work / "log", installed.prefix)
+    assert done.stderr == ""
+    squashed = ["Preparing", "Verifying the images", "Packing the image", "Publishing", "Cleaning up", "not in a stage"]
+    for log in (work / "log", installed.prefix / "share/build.log"):
+        assert [title for title in timings(log.read_text()) if title in squashed] == squashed
+
+    failed = installed.update("--timings", "--", "false", check=False)
+    assert failed.returncode == 1 and "Running the command" in timings(failed.stderr.partition("containerize: ")[0])
+    assert "Timings" not in installed.update("--", "pip", "uninstall", "-qy", "pygments").stderr
+    assert "Timings" not in (installed.prefix / "share/build.log").read_text()
 
 
 def test_a_damaged_image_is_not_squashed(installed, user):
@@ -435,7 +473,9 @@ def records(installation):
 
 
 def test_packages_of_conda_come_and_go(conda, user, work):
-    conda.new(conda.spec(["python=3.11", "numpy=1.24", "linked"]))
+    done = conda.new(conda.spec(["python=3.11", "numpy=1.24", "linked"]), "--timings")
+    assert {"Reading package lists", "Solving", "Looking for packed packages", "Packing packages", "Installing packages", "Linking byte-code",
+            "Compiling packages", "Running link scripts"} <= set(timings(done.stderr))
     before = records(conda)
     layers = conda.update(conda.spec(["where", "active"])).stdout
     assert "state 2" in layers
@@ -463,6 +503,55 @@ def test_packages_of_conda_come_and_go(conda, user, work):
     again = Installation(user, conda.tool, work / "again", conda.env)
     again.new(user.write(work / "containerize.lock", (conda.prefix / "share/containerize.lock").read_text()))
     assert records(again) == records(conda)
+
+
+def planned(installation, *options):
+    """What `update --dry-run` shows, by package: how, from where, the version before and after. Checks that it changes nothing."""
+    before = installation.files(), (installation.prefix / "containerize.json").stat().st_mtime_ns
+    shown = json.loads(installation.update("--dry-run", "--json", *options).stdout)
+    table = installation.update("--dry-run", *options).stdout
+    assert (installation.files(), (installation.prefix / "containerize.json").stat().st_mtime_ns) == before
+    assert staging_directories(installation.user) == []
+    for one in shown["packages"]:
+        versions = [one[key]["version"] if key in one else "-" for key in ("before", "after")]
+        assert [one["name"], one["change"], *versions] in [line.split()[:4] for line in table.splitlines()]
+    assert shown["bytes"] == sum(one.get("size", 0) for one in shown["packages"])
+    return shown, {one["name"]: (one["change"], one["from"], *(one[key]["version"] for key in ("before", "after") if key in one))
+                   for one in shown["packages"]}
+
+
+def test_a_dry_run_shows_what_changes(conda, channels):
+    conda.new(conda.spec(["python=3.11", "numpy=1.24", "where"], "  - pip:\n    - six==1.16.0\n"))
+    spec = conda.spec(["python=3.11", "numpy=1.25", "active"])
+    shown, changes = planned(conda, "--prune", spec)
+    assert changes["numpy"] == ("changed", "conda", "1.24.0", "1.25.0") and changes["active"] == ("added", "conda", "1.0")
+    assert changes["where"] == ("removed", "conda", "1.0") and shown["unsolved"] == 0
+    numpy = next(one for one in shown["packages"] if one["name"] == "numpy")
+    assert numpy["before"]["build"] == numpy["after"]["build"] == "py311_0" and numpy["after"]["channel"].endswith("/main")
+    (file,) = (channels / "main/linux-64").glob("numpy-1.25.0-py311_0.*")
+    assert numpy["size"] == file.stat().st_size
+    conda.update(conda.spec(["numpy=1.25", "active"]))
+    assert {"numpy-1.25.0-py311_0", "active-1.0-0"} <= records(conda)
+    assert planned(conda, conda.spec(["numpy=1.25", "active"]))[1] == {}
+
+    pip = "  - pip:\n    - six==1.15.0\n"
+    assert planned(conda, conda.spec(["python=3.11"], pip))[1] == {"six": ("changed", "pip", "1.16.0", "1.15.0")}
+    shown, changes = planned(conda, conda.spec(["linked"], pip))
+    assert changes["linked"][:2] == ("added", "conda") and "six" not in changes and shown["unsolved"] == 1
+    assert "(1 line) are not solved here" in conda.update("--dry-run", conda.spec(["linked"], pip)).stdout
+
+
+def test_a_dry_run_of_requirements(installed, user, work):
+    spec = user.write(work / "more.txt", "six==1.15.0\niniconfig==2.0.0\n")
+    expected = {"six": ("changed", "pip", "1.16.0", "1.15.0"), "iniconfig": ("added", "pip", "2.0.0")}
+    assert planned(installed, spec)[1] == planned(installed, "-r", spec)[1] == expected
+    assert "0 packages would change." in installed.update("--dry-run", user.write(work / "same.txt", "six\n")).stdout
+    script = user.write(work / "post.sh", f"touch {work}/ran\n")
+    for options in (["--", "touch", work / "ran"], ["--post-install", script], ["-r", spec, "--pre-install", script], ["-r", spec, "--uv"]):
+        refused = installed.update("--dry-run", *options, check=False)
+        assert refused.returncode == 2 and "--dry-run cannot" in refused.stderr and refused.stdout == "" and not (work / "ran").exists()
+    editable = installed.update("--dry-run", "-r", user.write(work / "editable.txt", f"-e {work}\n"), check=False)
+    assert editable.returncode == 2 and "known only after the installation" in editable.stderr
 
 
 def test_conflicts_change_nothing(conda):

@@ -135,6 +135,10 @@ TEST(Tree, GivesValues) {
              Case{"containerize run d -- bash -c x --help", "COMMAND", {"--", "bash", "-c", "x", "--help"}},
              Case{"containerize run d bash --help", "COMMAND", {"bash", "--help"}},
              Case{"containerize cache clean --unused-for 3", "--unused-for", {"3"}},
+             Case{"containerize exec --with a[x] --with=[y] --conda", "--with", {"a[x]", "[y]"}},
+             Case{"containerize exec --with-requirements a --with-requirements b",
+                  "--with-requirements",
+                  {"a", "b"}},
              Case{"conda-containerize new -w a,b env.yml --prefix p", "-w", {"a", "b"}},
              Case{"pip-containerize new --slim --pyver 3.12 req.txt", "env_file", {"req.txt"}},
              Case{"wrap-install /opt/x -w bin --mask", "dir", {"/opt/x"}},
@@ -146,7 +150,7 @@ TEST(Tree, GivesValues) {
 }
 
 TEST(Tree, SeparatesPrograms) {
-    for (const char* command : {"update d", "dev d", "profile d", "launch", "job"}) {
+    for (const char* command : {"update d", "dev d", "profile d", "launch", "job", "exec --with x"}) {
         const Parsed parsed(std::string("containerize ") + command + " -- prog [a,b] --help -- -q");
         ASSERT_FALSE(parsed.answer) << parsed.answer->text;
         EXPECT_EQ(parsed.call.program, (Words{"prog", "[a,b]", "--help", "--", "-q"}));

@@ -131,7 +131,8 @@ TEST_F(ConfigTest, MapsAreMergedByName) {
 
 TEST_F(ConfigTest, ReadsEveryKey) {
     machine("defaults:\n  prefix: /envs/$USER\n  channels: [conda-forge, 'https://x.org/c', /srv/channel]\n"
-            "  conda_config: No\n  cache: ~/cache\n  staging: /local/${USER}\n  base: host\n"
+            "  conda_config: No\n  cache: ~/cache\n  exec_environments: ~/exec\n  exec_limit: 3G\n"
+            "  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  python: conda:3.12\n  "
             "installer: uv\n"
             "  wrapper_paths: [opt/bin]\n  binds: [/a, '/a:/b', '/a:/b:ro']\n"
@@ -331,6 +332,18 @@ TEST_F(ConfigTest, TykkysKeysMayBeTwiceButNotWrong) {
     EXPECT_EQ(good()[Key::base].settings.front().where, "default");
     tykky("defaults:\n  num_cpus: few\n");
     EXPECT_EQ(test::error_of(read()).where, where("tykky.yaml", 2));
+}
+
+TEST(Sizes, HaveUnitsOfPowersOf1024) {
+    EXPECT_EQ(test::good(parse_size("0")), 0U);
+    EXPECT_EQ(test::good(parse_size("1000")), 1000U);
+    EXPECT_EQ(test::good(parse_size("3K")), 3072U);
+    EXPECT_EQ(test::good(parse_size("500M")), 500ULL << 20U);
+    EXPECT_EQ(test::good(parse_size("10G")), 10ULL << 30U);
+    EXPECT_EQ(test::good(parse_size("16777215T")), 16777215ULL << 40U);
+    for (const char* text :
+         {"", "G", "10g", "-1", "1.5G", "10 G", "10GB", "16777216T", "18446744073709551616"})
+        EXPECT_EQ(test::error_of(parse_size(text)).what, "invalid size: '" + std::string(text) + "'");
 }
 
 } // namespace

@@ -74,10 +74,12 @@ TEST(PipLock, HasTheChecksumsThatAreKnown) {
     EXPECT_EQ(checksums_in_lines({"Two.Three==1.0     --hash=sha256:1     --hash=sha256:2", "four==1", "-i x",
                                   "f @ https://h/f.whl#sha256=1"}),
               (Checksums{{"two-three==1", " --hash=sha256:1 --hash=sha256:2"}}));
+    const spec::PipSource six{
+        .kind = spec::PipSource::Kind::index, .url = "https://i/six.whl", .sha256 = "aa"};
     spec::LockedEnvironment locked;
     lock_requirements({distribution("Six"), distribution("other"),
                        distribution("r", repository("https://u:secret@h/r", ""))},
-                      checksums, {"--pre"}, locked);
+                      {.checksums = checksums, .files = {{"six==1.16", six}}, .options = {"--pre"}}, locked);
     Texts lines;
     for (const auto& line : locked.pip)
         lines.push_back(line.text);
@@ -86,6 +88,27 @@ TEST(PipLock, HasTheChecksumsThatAreKnown) {
     EXPECT_EQ(*locked.pip_requested, (Texts{"other", "six"}));
     ASSERT_EQ(locked.of_pip->size(), 3U);
     EXPECT_EQ(locked.of_pip->at(2).commit, "c0ffee");
+    EXPECT_EQ(locked.of_pip->at(0).source, six);
+    EXPECT_EQ(locked.of_pip->at(1).source, spec::PipSource());
+    EXPECT_EQ(locked.of_pip->at(2).source, (spec::PipSource{.kind = spec::PipSource::Kind::repository,
+                                                            .url = "https://h/r",
+                                                            .vcs = "git",
+                                                            .commit = "c0ffee"}));
+}
+
+TEST(PipLock, OfPipAloneSaysWhatItLeavesOut) {
+    const spec::PipSource six{.kind = spec::PipSource::Kind::index, .file = "six.whl", .sha256 = "aa"};
+    const auto lock =
+        pylock_of({distribution("pip"), distribution("other"), distribution("Six"),
+                   distribution("w", from("https://h/w.zip"))},
+                  {.checksums = {}, .files = {{"six==1.16", six}, {"pip==1.16", six}}, .options = {"--pre"}},
+                  {"pip==1.16"});
+    ASSERT_EQ(lock.packages.size(), 1U);
+    EXPECT_EQ(lock.packages[0].source, six);
+    EXPECT_EQ(lock.of_venv, Texts{"pip==1.16"});
+    EXPECT_EQ(lock.options, Texts{"--pre"});
+    EXPECT_EQ(lock.left_out, (Texts{"other 1.16.0: nothing tells from where it was installed",
+                                    "w 1.16.0: its installer did not record a checksum"}));
 }
 
 TEST(LastingOptions, OfAllFilesInEveryForm) {
@@ -126,10 +149,13 @@ TEST(LastingOptions, NameVariablesWhoseValuesMayBeSecrets) {
 TEST(PipLock, KeepsReferencesToVariablesAndNoSecrets) {
     remember_variable("FEED_OF_LOCK", "feed-of-lock-4711");
     spec::LockedEnvironment locked;
-    lock_requirements({distribution("six"), distribution("w", from("https://h/feed-of-lock-4711/w.whl"))}, {},
-                      {"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://me:secret@h/simple?a=b",
-                       "-f https://bob:$UMMERPW2024@h/f", "-f https://$USER:$UMMER@h/g"},
-                      locked);
+    lock_requirements(
+        {distribution("six"), distribution("w", from("https://h/feed-of-lock-4711/w.whl"))},
+        {.checksums = {},
+         .files = {},
+         .options = {"-i https://me:${TOKEN}@h/${FEED_OF_LOCK}/simple", "-i https://me:secret@h/simple?a=b",
+                     "-f https://bob:$UMMERPW2024@h/f", "-f https://$USER:$UMMER@h/g"}},
+        locked);
     Texts lines;
     for (const auto& line : locked.pip)
         lines.push_back(line.text);

@@ -27,7 +27,10 @@ protected:
         for (const auto& file : files)
             inputs.push_back(test::good(read_input(file)));
         return keep_records(directory / "share",
-                            {.inputs = std::move(inputs), .packages = "six==1\n", .lock = "{}\n", .log = log},
+                            {.inputs = std::move(inputs),
+                             .packages = "six==1\n",
+                             .lock = {own_lock_name, "{}\n"},
+                             .log = log},
                             022);
     }
     std::string kept(const std::string& name) {
@@ -78,7 +81,7 @@ TEST_F(RecordsTest, InputsAreKeptAsTheyWereRead) {
     const auto read = test::good(read_input(file));
     fs::remove(file);
     test::good(
-        keep_records(directory / "share", {.inputs = {read}, .packages = "", .lock = "", .log = log}, 022));
+        keep_records(directory / "share", {.inputs = {read}, .packages = "", .lock = {}, .log = log}, 022));
     EXPECT_EQ(kept("r.txt"), "six\n");
     EXPECT_EQ(mode_of(directory / "share/inputs/r.txt"), 0640U);
 }
@@ -107,8 +110,8 @@ TEST_F(RecordsTest, InputsOfTheSameNameAreToldApart) {
 TEST_F(RecordsTest, ALockIsAsPrivateAsThePreviousOne) {
     const auto previous = directory.write("previous.lock", "x");
     chmod(previous.c_str(), 0640);
-    const auto records =
-        Records{.inputs = {}, .packages = "", .lock = "lock", .previous_lock = previous, .log = log};
+    const auto records = Records{
+        .inputs = {}, .packages = "", .lock = {own_lock_name, "lock"}, .previous_lock = previous, .log = log};
     test::good(keep_records(directory / "next", records, 022));
     EXPECT_EQ(mode_of(directory / "next/containerize.lock"), 0640U);
 }

@@ -111,10 +111,9 @@ TEST(Installation, CommandsOfPipHaveThisPythonsVersion) {
 }
 
 TEST(Installation, OtherLayouts) {
-    const Layout conda{.site_packages = "lib/python3.11/site-packages",
-                       .scripts = "bin",
-                       .data = "",
-                       .headers = "include/python3.11/demo"};
+    const auto conda = prefix_layout("3.11", "demo");
+    EXPECT_EQ(path_in_prefix(conda, {Scheme::site_packages, "x.py"}), in_packages("x.py"));
+    EXPECT_EQ(path_in_prefix(conda, {Scheme::scripts, "x"}), "bin/x");
     EXPECT_EQ(path_in_prefix(conda, {Scheme::headers, "x.h"}), "include/python3.11/demo/x.h");
     EXPECT_EQ(path_in_prefix(conda, {Scheme::data, "etc/x"}), "etc/x");
     auto how = request();
