@@ -144,14 +144,6 @@ std::string why_not_trusted(const fs::path& directory) {
     return S_ISDIR(info.st_mode) ? "" : "it is not a directory";
 }
 
-/// The cache that this user has without any setting; empty if there is none.
-fs::path own_cache(const Environment& environment) {
-    if (const fs::path base = variable(environment, "XDG_CACHE_HOME"); base.is_absolute())
-        return base / "containerize";
-    const fs::path home = variable(environment, "HOME");
-    return home.is_absolute() ? home / ".cache/containerize" : fs::path();
-}
-
 /// Whether we can neither write the file nor create it.
 bool is_read_only(const fs::path& file) {
     int result = faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS);
@@ -218,11 +210,11 @@ fs::path environments_of_user(const fs::path& chosen, const fs::path& cache, con
     if (chosen != conda::environments_in(cache) || !fs::exists(fs::symlink_status(parent, ignored)))
         return chosen;
     const auto why = why_not_trusted(parent);
-    const auto own = own_cache(environment);
+    const auto own = conda::own_caches(environment);
     if (why.empty() || own.empty()) return chosen;
-    log::detail("environments of commands are kept in " + own.string() + ", because of " + parent.string() +
-                ": " + why);
-    return conda::environments_in(own);
+    log::detail("environments of commands are kept in " + own.front().string() + ", because of " +
+                parent.string() + ": " + why);
+    return conda::environments_in(own.front());
 }
 
 Status CommandEnvironments::make() const {

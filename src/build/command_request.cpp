@@ -12,6 +12,7 @@
 #include "pip/python_choice.h"
 #include "spec/requirement_options.h"
 #include "util/digest.h"
+#include "util/json.h"
 #include "util/user_text.h"
 
 #include <algorithm>
@@ -39,11 +40,10 @@ std::string dumped(const json& value) {
     return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// A quoted string means the same in JSON and in YAML.
 std::string yaml_list(const char* name, const std::vector<std::string>& items) {
     std::string text = std::string(name) + ":\n";
     for (const auto& item : items)
-        text += "- " + dumped(json(item)) + "\n";
+        text += "- " + quoted(item) + "\n";
     return text;
 }
 

@@ -134,9 +134,13 @@ fs::path with_home(const std::string& path) {
 } // namespace
 
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line) {
+    return options_from(arguments, command_line, TRY(Configured::read()));
+}
+
+Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line,
+                                          const Configured& configured) {
     catch_interrupts();
     inputs::BuildOptions options;
-    const auto configured = TRY(Configured::read());
     options.prefix = with_home(arguments.prefix);
     options.spec = arguments.spec;
     options.uv = arguments.uv;

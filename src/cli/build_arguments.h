@@ -2,6 +2,7 @@
 #pragma once
 
 #include "build/build.h"
+#include "cli/configured.h"
 #include "core/error.h"
 
 #include <functional>
@@ -84,5 +85,7 @@ Result<int> show_built(const Result<build::BuildSummary>& built, bool quiet);
 /// Combines typed options with the configuration. Forced values override typed ones, with a warning.
 /// `command_line` is recorded in the installation. From now on, interrupts end the work in an orderly way.
 Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line);
+Result<inputs::BuildOptions> options_from(const BuildArguments& arguments, const std::string& command_line,
+                                          const Configured& configured);
 
 } // namespace containerize::cli

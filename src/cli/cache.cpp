@@ -50,8 +50,7 @@ Result<Places> places_in_use() {
     catch_interrupts(); // another process may have locked the environments for a moment
     const auto configured = TRY(Configured::read());
     auto directory = TRY(cache_of(configured));
-    const auto chosen = TRY(configured.exec_environments(directory));
-    auto environments = build::environments_of_user(chosen, directory, current_environment());
+    auto environments = TRY(configured.exec_environments(directory));
     return Places{.directory = std::move(directory),
                   .environments = build::CommandEnvironments(std::move(environments))};
 }

@@ -1,5 +1,6 @@
 #include "cli/configured.h"
 
+#include "build/command_environments.h"
 #include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
@@ -177,7 +178,8 @@ Result<base::Options> Configured::bases() const {
 
 Result<fs::path> Configured::exec_environments(const fs::path& cache) const {
     auto directory = TRY(config_.directory(Key::exec_environments, environment_));
-    return directory.empty() ? conda::environments_in(cache) : directory;
+    return build::environments_of_user(directory.empty() ? conda::environments_in(cache) : directory, cache,
+                                       environment_);
 }
 
 Result<std::uint64_t> Configured::exec_limit() const {

@@ -48,7 +48,8 @@ public:
     /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
     [[nodiscard]] Result<Located> cache() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
-    /// Where `exec` keeps environments: by default, in the cache at `cache`.
+    /// Where `exec` keeps environments: by default in the cache at `cache`, or in the user's own cache if
+    /// others could replace what is there.
     [[nodiscard]] Result<std::filesystem::path> exec_environments(const std::filesystem::path& cache) const;
     /// Limit for their total size, in bytes.
     [[nodiscard]] Result<std::uint64_t> exec_limit() const;

@@ -1,4 +1,3 @@
-#include "build/command_environments.h"
 #include "build/provide_environment.h"
 #include "cli/build_arguments.h"
 #include "cli/command.h"
@@ -99,12 +98,10 @@ Result<build::CommandRequest> request_from(const ExecArguments& arguments) {
 Result<build::ClaimedEnvironment> provide(const ExecArguments& arguments, const std::string& command_line) {
     const auto request = TRY(request_from(arguments));
     const KeptUmask kept;
-    const auto options = TRY(options_from(arguments, command_line));
     const auto configured = TRY(Configured::read());
+    const auto options = TRY(options_from(arguments, command_line, configured));
     const auto cache = TRY(conda::cache_directory(current_environment(), options.site.cache));
-    const auto chosen = TRY(configured.exec_environments(cache));
-    const build::ProvideOptions where{.directory =
-                                          build::environments_of_user(chosen, cache, current_environment()),
+    const build::ProvideOptions where{.directory = TRY(configured.exec_environments(cache)),
                                       .limit = TRY(configured.exec_limit()),
                                       .anew = arguments.refresh};
     return build::provide_environment(request, options, where);

@@ -4,9 +4,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/output_file.h"
-#include "core/printable.h"
 #include "manifest/manifest.h"
-#include "util/log.h"
 
 #include <memory>
 
@@ -29,9 +27,7 @@ Result<int> run_export(const ExportArguments& arguments) {
     TRY(check_output(arguments.output, record));
     const auto list =
         TRY(build::export_packages(record, {.name = arguments.format, .output = arguments.output}));
-    for (const auto& note : list.notes)
-        log::warn(printable_line(note) + ".");
-    TRY(write_output(arguments.output, record, list.text));
+    TRY(write_output(arguments.output, record, list));
     return 0;
 }
 

@@ -5,8 +5,6 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/output_file.h"
-#include "core/printable.h"
-#include "util/log.h"
 
 #include <memory>
 
@@ -28,9 +26,7 @@ Result<int> run_lock(const LockArguments& arguments, const std::string& command_
     TRY(check_output(arguments.output, arguments.spec));
     const auto options = TRY(options_from(arguments, command_line));
     const auto list = TRY(build::lock(options, {.name = arguments.format, .output = arguments.output}));
-    for (const auto& note : list.notes)
-        log::warn(printable_line(note) + ".");
-    TRY(write_output(arguments.output, arguments.spec, list.text));
+    TRY(write_output(arguments.output, arguments.spec, list));
     return 0;
 }
 

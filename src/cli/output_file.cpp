@@ -1,6 +1,8 @@
 #include "cli/output_file.h"
 
 #include "core/filesystem.h"
+#include "core/printable.h"
+#include "util/log.h"
 
 #include <cstdio>
 
@@ -41,13 +43,15 @@ Status check_output(const fs::path& output, const fs::path& input) {
     return {};
 }
 
-Status write_output(const fs::path& output, const fs::path& input, const std::string& text) {
+Status write_output(const fs::path& output, const fs::path& input, const spec::WrittenList& list) {
+    for (const auto& note : list.notes)
+        log::warn(printable_line(note) + ".");
     if (output.empty()) {
-        std::fputs(text.c_str(), stdout);
+        std::fputs(list.text.c_str(), stdout);
         return {};
     }
     limit_readers_to_those_of(input);
-    return write_file(output, text);
+    return write_file(output, list.text);
 }
 
 } // namespace containerize::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "spec/written_list.h"
 
 #include <filesystem>
 #include <string>
@@ -17,9 +18,9 @@ void add_output_option(CLI::App& command, std::string& output);
 /// `input`, a device, or a link that would be replaced. Nothing is wrong with an empty path.
 Status check_output(const std::filesystem::path& output, const std::filesystem::path& input);
 
-/// Replaces the file atomically, or prints the text if `output` is empty. The text may repeat secrets of the
-/// `input`, so nobody else may read the file who cannot read that.
+/// Shows the notes as warnings. Then replaces the file atomically, or prints the text if `output` is empty.
+/// The text may repeat secrets of the `input`, so nobody else may read the file who cannot read that.
 Status write_output(const std::filesystem::path& output, const std::filesystem::path& input,
-                    const std::string& text);
+                    const spec::WrittenList& list);
 
 } // namespace containerize::cli

@@ -56,21 +56,22 @@ nlohmann::json to_json(const PackageChange& change) {
     return object;
 }
 
+/// Of the table, in columns.
+constexpr const char* row = "{:<24} {:<8} {:<12} {:<12} {:<16} {:>9}  {}\n";
+
 void print_change(const PackageChange& change) {
     const auto version = [](const std::optional<PackageChange::Version>& one) {
         return one ? printable_line(one->version) : std::string("-");
     };
     const auto& shown = change.after ? *change.after : *change.before;
-    fmt::print("{:<24} {:<8} {:<12} {:<12} {:<16} {:>9}  {}\n", printable_line(change.name), kind_of(change),
-               version(change.before), version(change.after),
-               change.of_pip ? "pip" : printable_line(shown.build),
+    fmt::print(row, printable_line(change.name), kind_of(change), version(change.before),
+               version(change.after), change.of_pip ? "pip" : printable_line(shown.build),
                change.size > 0 ? human_bytes(change.size) : "", printable_line(shown.channel));
 }
 
 void print_plan(const environments::UpdatePlan& plan, std::uint64_t bytes) {
     if (!plan.changes.empty())
-        fmt::print("{:<24} {:<8} {:<12} {:<12} {:<16} {:>9}  {}\n", "package", "change", "installed", "new",
-                   "build", "size", "channel");
+        fmt::print(row, "package", "change", "installed", "new", "build", "size", "channel");
     for (const auto& change : plan.changes)
         print_change(change);
     fmt::print("{} would change{}.\n", counted(plan.changes.size(), "package"),

@@ -101,6 +101,15 @@ Status write_own(const fs::path& file, std::string_view content) {
     return written;
 }
 
+std::vector<fs::path> own_caches(const Environment& environment) {
+    std::vector<fs::path> caches;
+    for (const auto& [name, below] :
+         {std::pair{Variable("XDG_CACHE_HOME"), "containerize"}, {Variable("HOME"), ".cache/containerize"}})
+        if (const fs::path base = variable(environment, name); base.is_absolute())
+            caches.push_back(base / below);
+    return caches;
+}
+
 Result<fs::path> cache_directory(const Environment& environment, const Located& configured) {
     const auto chosen = configured.text.empty()
                             ? Located{variable(environment, "CONTAINERIZE_CACHE"), "CONTAINERIZE_CACHE"}
@@ -119,11 +128,8 @@ Result<fs::path> cache_directory(const Environment& environment, const Located& 
         if (!why.empty()) reasons += (reasons.empty() ? "" : "; ") + directory.string() + ": " + why;
         return why.empty();
     };
-    for (const auto& [name, below] :
-         {std::pair{Variable("XDG_CACHE_HOME"), "containerize"}, {Variable("HOME"), ".cache/containerize"}})
-        if (const fs::path base = variable(environment, name); base.is_absolute())
-            if (auto directory = base / below; is_usable(directory, make_writable_directory(directory)))
-                return directory;
+    for (auto& directory : own_caches(environment))
+        if (is_usable(directory, make_writable_directory(directory))) return std::move(directory);
     for (const fs::path base :
          {variable(environment, "TMPDIR"), std::string("/var/tmp"), std::string("/tmp")}) {
         if (!base.is_absolute()) continue;

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 namespace containerize::conda {
 
@@ -15,6 +16,9 @@ namespace containerize::conda {
 /// ~/.cache/containerize, else a private directory in $TMPDIR, /var/tmp or /tmp: the first that can be
 /// written. Creates it. Fails with an input error if one of the first two is set but cannot be used.
 Result<std::filesystem::path> cache_directory(const Environment& environment, const Located& configured = {});
+
+/// The caches of this user without any setting, in order: where a variable names their place.
+std::vector<std::filesystem::path> own_caches(const Environment& environment);
 
 /// The directory of package archives, which all users of the cache share.
 std::filesystem::path packages_in(const std::filesystem::path& cache);

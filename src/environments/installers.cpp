@@ -194,18 +194,18 @@ std::optional<pip::Choice> Installers::choice_of_pinned_uv(const spec::Requireme
     if (auto obstacle = obstacle_to_pinned_uv(settings, requirements, environment); !obstacle.empty())
         return by_pip(obstacle);
     // Before it is downloaded: would it be used?
-    const auto choice_if_there = choice_of("uv", requirements);
-    if (!choice_if_there) return by_pip(to_string(choice_if_there.error()));
-    if (choice_if_there->installer != pip::Installer::uv) {
-        log::detail("resolving with " + choice_if_there->reason);
+    auto choice = choice_of("uv", requirements);
+    if (!choice) return by_pip(to_string(choice.error()));
+    if (choice->installer != pip::Installer::uv) {
+        log::detail("resolving with " + choice->reason);
         return std::nullopt;
     }
     const auto downloads = pip::download_settings(settings, requirements, environment, false);
     if (!downloads.obstacle.empty()) return by_pip(downloads.obstacle);
     const auto pinned = pinned_uv(context_, downloads.http, target_.offline);
     if (!pinned) return by_pip(to_string(pinned.error()));
-    auto choice = choice_of(pinned->program, requirements);
-    if (!choice) return by_pip(to_string(choice.error()));
+    choice->uv = pinned->program;
+    choice->reason = "uv: " + pinned->program.string();
     choice->for_uv["UV_CACHE_DIR"] = pinned->cache.string();
     choice->for_uv["UV_NO_CONFIG"] = "1"; // the user's files are for the user's uv
     return std::move(*choice);
@@ -214,12 +214,8 @@ std::optional<pip::Choice> Installers::choice_of_pinned_uv(const spec::Requireme
 Status Installers::choose(const spec::Requirements& requirements, Uv which) {
     TRY(prepare());
     choice_ = TRY(choice_of(uv(), requirements));
-    is_pinned_uv_ = false;
     if (which == Uv::or_pinned && context_.options.installer == pip::Installer::automatic && !uv())
-        if (auto pinned = choice_of_pinned_uv(requirements)) {
-            choice_ = std::move(*pinned);
-            is_pinned_uv_ = true;
-        }
+        if (auto pinned = choice_of_pinned_uv(requirements)) choice_ = std::move(*pinned);
     if (choice_.installer == pip::Installer::uv) target_.python_version = TRY(version_of_python());
     return exclude_newer();
 }

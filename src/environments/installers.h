@@ -46,8 +46,8 @@ public:
 
     /// Decides what install() would install, and changes nothing. If the resolution has an obstacle, only
     /// install() can be used.
-    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage,
-                                    From from = From::what_is_installed, Uv which = Uv::or_pinned);
+    Result<pip::Resolution> resolve(const RequirementsToInstall& requirements, Stage& stage, From from,
+                                    Uv which);
 
     /// Returns the wheels of `packages`, in their order: downloads those that the cache lacks, and builds
     /// those that must be built, whose url, sha256 and size it fills in. Verifies size and sha256 through the
@@ -118,7 +118,6 @@ private:
     bool prepared_ = false, has_pip_ = false, writes_report_ = false, knows_times_ = false;
     std::string configuration_; ///< output of `pip config list`
     pip::Choice choice_;
-    bool is_pinned_uv_ = false;                 ///< the choice
     std::set<std::filesystem::path> announced_; ///< files whose warnings were shown
     // What fetch_wheels() needs from the last resolve():
     http::Settings http_;

@@ -2,13 +2,13 @@
 
 #include "conda/cache_directory.h"
 #include "conda/package_cache.h"
+#include "conda/virtual_packages.h"
 #include "core/filesystem.h"
-#include "core/text.h"
-#include "pip/tags.h"
+#include "pip/resolution.h"
+#include "spec/locked_lines.h"
 #include "spec/requirement_options.h"
 #include "util/copy.h"
 #include "util/log.h"
-#include "util/user_text.h"
 #include "wheel/archive.h"
 
 #include <algorithm>
@@ -18,7 +18,6 @@
 #include <utility>
 
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 namespace containerize::environments {
 
@@ -48,18 +47,12 @@ constexpr auto wheels = std::to_array<Wheel>(
 constexpr std::string_view other_index = "another index than PyPI is asked";
 
 bool names_index(const spec::RequirementLine& line) {
-    if (!line.text.starts_with('-')) return false;
-    const auto words = split_words(line.text).value_or(std::vector<std::string>());
-    return std::ranges::any_of(words, [](const std::string& word) {
-        const auto* option = word.starts_with('-') ? spec::find_option(word) : nullptr;
-        return option != nullptr && (option->name == "--index-url" || option->name == "--no-index");
-    });
+    return spec::has_option(line.text, "--index-url") || spec::has_option(line.text, "--no-index");
 }
 
 Result<const Wheel*> wheel_for_this_machine() {
-    utsname name{};
-    uname(&name);
-    const auto* const found = std::ranges::find(wheels, std::string_view(name.machine), &Wheel::machine);
+    const auto machine = spec::machine_of(conda::this_subdir());
+    const auto* const found = std::ranges::find(wheels, machine, &Wheel::machine);
     if (found == wheels.end()) return fail({.what = "there is no uv for this machine"});
     return found;
 }

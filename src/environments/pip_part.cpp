@@ -7,7 +7,6 @@
 #include "util/log.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace containerize::environments {
@@ -89,15 +88,11 @@ Result<pip::Resolution> PipPart::plan_file(const fs::path& file, const spec::Req
     TRY(check_version_of_python(read, version));
     const auto contents = TRY(read_contents(context_.root(), python_name));
     const auto constraints = TRY(constraints_for(contents));
-    pip::Resolution all;
-    for (auto& one : TRY(requirements_to_install(file, read, directory, context_.staging))) {
+    auto files = TRY(requirements_to_install(file, read, directory, context_.staging));
+    for (auto& one : files)
         if (!one.verified) one.constraints = constraints;
-        // As install() would: an update does not link.
-        auto resolution =
-            TRY(installers_.resolve(one, stage, From::what_is_installed, Installers::Uv::of_user));
-        std::ranges::move(resolution.packages, std::back_inserter(all.packages));
-        if (all.obstacle.empty()) all.obstacle = std::move(resolution.obstacle);
-    }
+    // As install() would: an update does not link.
+    auto all = TRY(resolve_each(installers_, files, stage, From::what_is_installed, Installers::Uv::of_user));
     stage.finish("with " + installers_.name());
     return all;
 }

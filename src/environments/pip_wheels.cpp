@@ -25,15 +25,22 @@ Status check_distinct(const std::vector<pip::ResolvedPackage>& packages, const f
 
 } // namespace
 
-Result<pip::Resolution> resolve_all(Installers& installers, const std::vector<RequirementsToInstall>& files,
-                                    const fs::path& input, Stage& stage, From from) {
+Result<pip::Resolution> resolve_each(Installers& installers, const std::vector<RequirementsToInstall>& files,
+                                     Stage& stage, From from, Installers::Uv which) {
     pip::Resolution all;
     for (const auto& one : files) {
-        auto resolution = TRY(installers.resolve(one, stage, from));
+        auto resolution = TRY(installers.resolve(one, stage, from, which));
         std::ranges::move(resolution.packages, std::back_inserter(all.packages));
         all.obstacle = std::move(resolution.obstacle);
-        if (!all.obstacle.empty()) return all;
+        if (!all.obstacle.empty()) break;
     }
+    return all;
+}
+
+Result<pip::Resolution> resolve_all(Installers& installers, const std::vector<RequirementsToInstall>& files,
+                                    const fs::path& input, Stage& stage, From from) {
+    auto all = TRY(resolve_each(installers, files, stage, from, Installers::Uv::or_pinned));
+    if (!all.obstacle.empty()) return all;
     std::ranges::sort(all.packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
     TRY(check_distinct(all.packages, input));
     return all;

@@ -18,7 +18,12 @@
 
 namespace containerize::environments {
 
-/// Resolves files one after the other. Those of a lock do not depend on each other.
+/// Resolves files one after the other, until one has an obstacle.
+Result<pip::Resolution> resolve_each(Installers& installers, const std::vector<RequirementsToInstall>& files,
+                                     Stage& stage, From from, Installers::Uv which);
+
+/// The same for files that do not depend on each other, as those of a lock, and must not name a package
+/// twice. The packages are sorted by name.
 Result<pip::Resolution> resolve_all(Installers& installers, const std::vector<RequirementsToInstall>& files,
                                     const std::filesystem::path& input, Stage& stage,
                                     From from = From::what_is_installed);

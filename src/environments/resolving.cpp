@@ -139,7 +139,8 @@ Result<Resolution> Installers::resolve(const RequirementsToInstall& requirements
                                        Uv which) {
     TRY(begin(requirements.read, which));
     auto resolution = resolve_by_choice(requirements, stage, from);
-    if (!is_pinned_uv_ || interrupted() || (resolution && resolution->obstacle.empty())) return resolution;
+    const bool by_pinned_uv = choice_.installer == pip::Installer::uv && !uv();
+    if (!by_pinned_uv || interrupted() || (resolution && resolution->obstacle.empty())) return resolution;
     // Nobody asked for uv. pip knows more logins and accepts more pre-releases; otherwise it says what is
     // wrong.
     log::detail("pip resolves the requirements again, because " +

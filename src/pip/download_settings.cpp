@@ -127,12 +127,7 @@ std::string obstacle_for_uv(const Environment& environment) {
 
 bool trusts_hosts(const spec::Requirements& requirements) {
     return std::ranges::any_of(requirements.lines, [](const spec::RequirementLine& line) {
-        if (!line.text.starts_with('-')) return false;
-        const auto words = split_words(line.text).value_or(std::vector<std::string>());
-        return std::ranges::any_of(words, [](const std::string& word) {
-            const auto* option = word.starts_with("--") ? spec::find_option(word) : nullptr;
-            return option != nullptr && option->name == "--trusted-host";
-        });
+        return spec::has_option(line.text, "--trusted-host");
     });
 }
 

@@ -6,6 +6,7 @@
 #include "core/version.h"
 #include "pip/resolution.h"
 #include "spec/package_name.h"
+#include "util/json.h"
 #include "util/toml_file.h"
 #include "util/user_text.h"
 
@@ -20,16 +21,8 @@ namespace containerize::pip {
 
 namespace {
 
-using nlohmann::json;
 using spec::LockedPackage;
 using spec::PipSource;
-
-/// JSON's strings are TOML's, too, but for DEL.
-std::string quoted(const std::string& text) {
-    auto result = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-    replace_all(result, "\x7F", "\\u007F");
-    return result;
-}
 
 /// A line with a key, or nothing if there is no value.
 std::string line(std::string_view key, const std::string& value) {

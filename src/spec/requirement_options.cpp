@@ -1,7 +1,11 @@
 #include "spec/requirement_options.h"
 
+#include "util/user_text.h"
+
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 namespace containerize::spec {
 
@@ -61,6 +65,15 @@ const Option* find_option(std::string_view word) {
     };
     const auto found = std::ranges::find_if(options, begins);
     return found == options.end() ? nullptr : &*found;
+}
+
+bool has_option(std::string_view line, std::string_view name) {
+    if (!line.starts_with('-')) return false;
+    const auto words = split_words(line).value_or(std::vector<std::string>());
+    return std::ranges::any_of(words, [name](const std::string& word) {
+        const auto* option = word.starts_with('-') ? find_option(word) : nullptr;
+        return option != nullptr && option->name == name;
+    });
 }
 
 std::string_view attached_value(std::string_view word) {

@@ -18,6 +18,9 @@ struct Option {
 /// such option.
 const Option* find_option(std::string_view word);
 
+/// Whether a line of options has the option of this name: "--trusted-host".
+bool has_option(std::string_view line, std::string_view name);
+
 /// Returns the value within the word: "file" for "-rfile" and "--requirement=file"; empty if there is none.
 std::string_view attached_value(std::string_view word);
 

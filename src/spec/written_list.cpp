@@ -5,6 +5,7 @@
 #include "core/url.h"
 #include "spec/package_name.h"
 #include "util/digest.h"
+#include "util/json.h"
 
 #include <algorithm>
 #include <map>
@@ -19,17 +20,9 @@ namespace containerize::spec {
 namespace {
 
 using conda::PackageRecord;
-using nlohmann::json;
 
-/// JSON's strings are YAML's, too, but for DEL. All are quoted: without quotes, 1.10 is a number and `no` is
-/// false.
-std::string quoted(const std::string& text) {
-    auto result = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-    replace_all(result, "\x7F", "\\u007F");
-    return result;
-}
-
-/// A line with a key, or nothing if there is no value.
+/// A line with a key, or nothing if there is no value. All values are quoted: without quotes, 1.10 is a
+/// number and `no` is false.
 std::string line(std::string_view start, const std::string& value) {
     return value.empty() ? "" : fmt::format("{}: {}\n", start, quoted(value));
 }

@@ -1,5 +1,7 @@
 #include "util/background.h"
 
+#include "core/text.h"
+
 #include <csignal>
 #include <utility>
 
@@ -43,15 +45,6 @@ public:
     posix_spawn_file_actions_t actions{};
     posix_spawnattr_t attributes{};
 };
-
-/// As system calls take it.
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    for (auto& text : texts)
-        pointers.push_back(text.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
 
 } // namespace
 

@@ -1,5 +1,7 @@
 #include "util/json.h"
 
+#include "core/text.h"
+
 #include <algorithm>
 
 namespace containerize {
@@ -40,6 +42,12 @@ const json& member_of(const json& object, const char* key) {
 json parse_json(std::string_view text) {
     if (is_too_deep(text)) throw json::other_error::create(501, "it is nested too deeply", nullptr);
     return json::parse(text);
+}
+
+std::string quoted(const std::string& text) {
+    auto result = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    replace_all(result, "\x7F", "\\u007F"); // JSON allows DEL, the others do not
+    return result;
 }
 
 std::string reason(const json::exception& problem, std::string_view text) {

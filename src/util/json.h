@@ -38,6 +38,9 @@ std::string text_of(const nlohmann::json& object, const char* key);
 std::vector<std::string> texts_of(const nlohmann::json& object, const char* key); ///< an array's strings
 nlohmann::json object_of(const nlohmann::json& object, const char* key);
 
+/// The text as a string of JSON, which is one of TOML and of YAML, too.
+std::string quoted(const std::string& text);
+
 /// Describes `problem`, which came from reading `text`, for users: with the line, and without the text
 /// itself.
 std::string reason(const nlohmann::json::exception& problem, std::string_view text);

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 from conftest import SOURCE
-from test_conda import Builder, image_of, python
+from test_conda import image_of, python
+from test_locks import build, work  # noqa: F401: fixtures
 from test_package_images import LIST, ODD, images_in
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
@@ -16,18 +16,6 @@ import conda_channel
 import python_wheels
 
 SITE_PACKAGES = "lib/python3.11/site-packages"
-
-
-@pytest.fixture
-def work(user):
-    directory = user.directory()
-    yield directory
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-@pytest.fixture
-def build(user, tool, work, channels):
-    return Builder(user, tool, work, channels)
 
 
 @pytest.fixture
