@@ -111,7 +111,9 @@ private:
     Status remove_secrets() {
         const timings::Span span("Removing secrets");
         const auto python = builder_.python_name();
-        return python.empty() ? Status() : inputs::remove_secrets_of_packages(context_.root(), python);
+        return python.empty()
+                   ? Status()
+                   : inputs::remove_secrets_of_packages(context_.root(), builder_.written(), python);
     }
     Status compile() { return builder_.compile(); }
 

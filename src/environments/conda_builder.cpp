@@ -93,6 +93,8 @@ public:
         return {};
     }
 
+    [[nodiscard]] fs::path written() const override { return images_.written(); }
+
     Status compile() override {
         if (!has_python_) return {};
         const auto sources = TRY(sources_to_compile());

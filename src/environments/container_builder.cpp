@@ -30,6 +30,8 @@ public:
         return {};
     }
 
+    [[nodiscard]] fs::path written() const override { return tree_; }
+
     Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {

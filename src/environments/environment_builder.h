@@ -76,6 +76,8 @@ public:
     virtual Status run_scripts() { return {}; }
     /// Installs what pip or uv installs.
     virtual Status install() { return {}; }
+    /// A directory with all that the steps so far have written, at the paths that it has in the environment.
+    [[nodiscard]] virtual std::filesystem::path written() const = 0;
     /// Compiles modules that have no byte-code.
     virtual Status compile() { return {}; }
     virtual Result<Activation> activation() = 0;

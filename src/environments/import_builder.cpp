@@ -55,6 +55,9 @@ public:
         return {};
     }
 
+    /// Also by tykky, which keeps logins.
+    [[nodiscard]] fs::path written() const override { return context_.root(); }
+
     Result<Activation> activation() override {
         if (tykky_.mode == "venv") return venv_activation();
         if (tykky_.mode == "wrapdisk") return path_activation();

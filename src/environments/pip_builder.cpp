@@ -71,7 +71,7 @@ public:
                                                                .in_child = context_.join}));
         }
         TRY(make_venv(interpreter, stage));
-        pip_.remember_venv(pip::read_distributions(tree_ / "lib" / library_name_ / "site-packages"));
+        pip_.remember_venv(pip::read_distributions(site_packages()));
         context_.environment["VIRTUAL_ENV"] = context_.prefix.string();
         context_.record["python"] = {
             {"version", interpreter.version}, {"executable", original}, {"bundled", bundle}};
@@ -84,37 +84,34 @@ public:
     }
 
     Status solve() override {
-        auto obstacle = obstacle_to_linking();
-        if (obstacle.empty()) {
-            Stage stage("Resolving requirements");
-            const auto files = TRY(requirements_of(context_));
-            obstacle = TRY(wheels_.resolve(files, stage));
-            if (obstacle.empty())
-                obstacle = wheels_.obstacle_in(tree_ / "lib" / library_name_ / "site-packages", &*linker_);
-            stage.finish(counted(wheels_.packages().size(), "package") + ", with " + installers_.name());
-        }
-        if (!obstacle.empty()) install_into_directory(obstacle);
-        return {};
+        if (!writer_) return {};
+        Stage stage("Resolving requirements");
+        const auto files = TRY(requirements_of(context_));
+        auto obstacle = TRY(wheels_.resolve(files, stage));
+        if (obstacle.empty()) obstacle = wheels_.obstacle_in(site_packages(), &*linker_);
+        stage.finish(counted(wheels_.packages().size(), "package") + ", with " + installers_.name());
+        return obstacle.empty() ? Status() : install_into_directory(obstacle);
     }
 
     Status fetch() override {
         if (!writer_) return {};
         Stage stage("Packing packages");
         if (const auto obstacle = TRY(wheels_.fetch(stage)); !obstacle.empty())
-            install_into_directory(obstacle);
-        else
-            stage.finish(counted(wheels_.packages().size(), "package"));
+            return install_into_directory(obstacle);
+        stage.finish(counted(wheels_.packages().size(), "package"));
         return {};
     }
 
     Status link() override {
         if (!writer_) return {};
         Stage stage("Linking packages");
-        TRY(wheels_.link(*linker_));
+        const auto add_packages = [&]() -> Status {
+            TRY(wheels_.link(*linker_));
+            return writer_->checkpoint();
+        };
+        TRY(images_.remount(context_, add_packages));
         pip_.remember(*context_.inputs.requirements, context_.inputs.working_directory, wheels_.packages());
         without_byte_code_ = linker_->without_byte_code();
-        TRY(writer_->checkpoint());
-        images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
         context_.record["installer"] = installers_.name();
         stage.finish(counted(linker_->files(), "file") + ", " + human_bytes(linker_->bytes()));
         return {};
@@ -131,6 +128,8 @@ public:
         stage.finish("with " + installers_.name());
         return {};
     }
+
+    [[nodiscard]] fs::path written() const override { return writer_ ? images_.written() : tree_; }
 
     Status compile() override {
         if (!writer_) return compile_sources(context_, sources_below(tree_, {"lib"}));
@@ -173,8 +172,8 @@ private:
         return pip::PythonChoice{.interpreter = std::move(interpreter), .reason = "of the base"};
     }
 
-    /// The venv, in the directory at the prefix and in the image. Its pip is linked into the image, and
-    /// unpacked for the following steps, which takes a twentieth of the time that ensurepip takes.
+    /// The venv, in the image that is mounted at the prefix. Its pip is linked into the image, which takes a
+    /// twentieth of the time that ensurepip takes.
     Status make_venv(const pip::Interpreter& interpreter, Stage& stage) {
         std::vector<fs::path> wheels;
         if (interpreter.has_ensurepip)
@@ -197,23 +196,33 @@ private:
                                     .library_name = library_name_,
                                     .cache_tag = wheels_.cache_tag()},
                         context_.options.umask_bits);
-        if (wheels.empty()) return {};
         TRY(wheels_.add_files(wheels, *linker_, stage));
         TRY(writer_->checkpoint());
-        const auto image = context_.image();
-        return image::unpack(std::span(&image, 1), tree_);
+        images_ = TRY(WritableImages::mount(context_, {context_.image()}, {}));
+        const auto obstacle = obstacle_to_linking();
+        return obstacle.empty() ? Status() : install_into_directory(obstacle);
+    }
+
+    [[nodiscard]] fs::path site_packages() const {
+        return context_.root() / "lib" / library_name_ / "site-packages";
     }
 
     [[nodiscard]] std::function<Command(std::vector<std::string>)> inside() const {
         return [this](std::vector<std::string> argv) { return context_.inside(std::move(argv)); };
     }
 
-    /// From now on. The venv's directory is complete.
-    void install_into_directory(const std::string& because) {
+    /// From now on. The venv's directory only lacks its pip.
+    Status install_into_directory(const std::string& because) {
         log::detail("packages are installed into a directory, because " + because);
+        if (images_.copy().empty()) {
+            TRY(images_.unmount(context_));
+            const auto image = context_.image();
+            TRY(image::unpack(std::span(&image, 1), tree_));
+        }
         linker_.reset();
         writer_.reset();
         wheels_.stop();
+        return {};
     }
 
     /// Why the packages must be installed into the venv's directory, to follow "because".

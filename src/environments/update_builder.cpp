@@ -60,6 +60,8 @@ public:
         return run_command();
     }
 
+    [[nodiscard]] fs::path written() const override { return images_.written(); }
+
     Status compile() override {
         if (python_name_.empty()) return {};
         const auto changed = TRY(images_.changes(context_.options.umask_bits));

@@ -32,6 +32,8 @@ public:
         return {};
     }
 
+    [[nodiscard]] fs::path written() const override { return images_.written(); }
+
     Result<Activation> activation() override { return path_activation(); }
 
     Result<image::WriteStats> pack(const Progress& progress) override {

@@ -72,6 +72,10 @@ Status WritableImages::copy_upper() const try {
 
 Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
+    // An earlier state, whose files the images may not have any more.
+    std::error_code failed;
+    fs::remove_all(copy(), failed);
+    if (failed) return fail_errno("cannot remove the staging directory", copy().string(), failed.value());
     TRY(make_directory(copy(), "cannot create a staging directory"));
     TRY(image::unpack(images_, copy()));
     as_copied_ = TRY(image::take_snapshot(copy()));
@@ -79,15 +83,24 @@ Status WritableImages::make_copy(BuildContext& context) {
     return context.space.bind(copy(), context.prefix, context.prefix);
 }
 
-Status WritableImages::mount_again(BuildContext& context) const {
-    return means_ == Means::fuse_overlay
-               ? context.space.mount_fuse_overlay(fuse_overlay_program_, images_, staging_, context.prefix)
-               : context.space.mount_overlay(images_, staging_, context.prefix);
+Status WritableImages::mount_again(BuildContext& context) {
+    switch (means_) {
+    case Means::copy:
+        return make_copy(context);
+    case Means::fuse_overlay:
+        return context.space.mount_fuse_overlay(fuse_overlay_program_, images_, staging_, context.prefix);
+    default:
+        return context.space.mount_overlay(images_, staging_, context.prefix);
+    }
+}
+
+Status WritableImages::unmount(BuildContext& context) const {
+    TRY(context.space.unmount(staging_ / "lower"));
+    return context.space.unmount(context.prefix);
 }
 
 Status WritableImages::remount(BuildContext& context, const std::function<Status()>& change) {
-    TRY(context.space.unmount(context.prefix));
-    TRY(context.space.unmount(staging_ / "lower"));
+    if (means_ != Means::copy) TRY(unmount(context));
     TRY(change());
     TRY(mount_again(context));
     merged_ = context.space.tree();
@@ -125,6 +138,10 @@ Result<image::WriteStats> WritableImages::pack(std::optional<image::Writer>& wri
     auto stats = writer->finish();
     if (stats) stats->left_out = std::move(changed.tree.left_out);
     return stats;
+}
+
+fs::path WritableImages::written() const {
+    return means_ == Means::copy ? copy() : staging_ / upper_name;
 }
 
 fs::path WritableImages::copy() const {

@@ -27,8 +27,10 @@ public:
     /// Shows the writable layer of a later mount() at the prefix, without images yet.
     static Status bind_upper(BuildContext& context);
 
+    /// Removes the mounts, so that the prefix shows again what was there before. Not possible with a copy.
+    Status unmount(BuildContext& context) const;
     /// Lets `change` add files to the images: unmounts them before, and mounts them again afterwards, below
-    /// the same writable layer. No program may run at the prefix. Not possible with a copy.
+    /// the same writable layer. No program may run at the prefix. A copy is made anew, without changes.
     Status remount(BuildContext& context, const std::function<Status()>& change);
     /// The paths that the writable layer replaces or hides in the images, with all that is below them.
     /// nullopt: any path can be hidden by it.
@@ -41,13 +43,15 @@ public:
     Result<image::WriteStats> pack(std::optional<image::Writer>& writer, const std::filesystem::path& image,
                                    const image::WriterOptions& options, mode_t umask_bits,
                                    const image::PackProgress& progress) const;
+    /// The writable layer; with a copy, all of it.
+    [[nodiscard]] std::filesystem::path written() const;
     /// The copy on disk that is mounted at the prefix; empty if an overlay is used.
     [[nodiscard]] std::filesystem::path copy() const;
 
 private:
     enum class Means { overlay, fuse_overlay, copy };
     Status mount_without_overlay(BuildContext& context, const std::string& why);
-    Status mount_again(BuildContext& context) const;
+    Status mount_again(BuildContext& context);
     Status make_copy(BuildContext& context);
     [[nodiscard]] Status copy_upper() const;
 

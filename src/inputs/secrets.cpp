@@ -71,10 +71,7 @@ Status clean_direct_url(const fs::path& metadata) {
 }
 
 /// Whether git keeps a clone here: that of a working tree, of a submodule, or a bare one.
-bool is_directory_of_git(const fs::directory_entry& entry) {
-    std::error_code ignored;
-    if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return false;
-    const auto& path = entry.path();
+bool is_directory_of_git(const fs::path& path) {
     return path.filename() == ".git" || (quiet::is_directory(path / "objects") &&
                                          quiet::is_directory(path / "refs") && quiet::exists(path / "HEAD"));
 }
@@ -139,10 +136,13 @@ Status clean_clone(const fs::path& git) {
     });
 }
 
-/// Searches the whole tree: pip clones to PIP_SRC, and users' commands anywhere.
-Status clean_clones(const fs::path& root) {
-    return each_below(root, [](const fs::directory_entry& entry) {
-        return is_directory_of_git(entry) ? clean_clone(entry.path()) : Status();
+/// Searches all that was written: pip clones to PIP_SRC, and users' commands anywhere.
+Status clean_clones(const fs::path& root, const fs::path& written) {
+    return each_below(written, [&](const fs::directory_entry& entry) -> Status {
+        std::error_code ignored;
+        if (!entry.is_directory(ignored) || entry.is_symlink(ignored)) return {};
+        const auto directory = root / entry.path().lexically_relative(written);
+        return is_directory_of_git(directory) ? clean_clone(directory) : Status();
     });
 }
 
@@ -184,12 +184,13 @@ void remember_secrets_of(const Inputs& inputs) {
     }
 }
 
-Status remove_secrets_of_packages(const fs::path& root, const std::string& python_name) {
+Status remove_secrets_of_packages(const fs::path& root, const fs::path& written,
+                                  const std::string& python_name) {
     const auto site_packages = root / "lib" / python_name / "site-packages";
     auto installed = TRY(entries_where_there_are_some(site_packages));
     for (const auto& entry : installed)
         if (entry.path().extension() == ".dist-info") TRY(clean_direct_url(entry.path()));
-    return clean_clones(root);
+    return clean_clones(root, written);
 }
 
 } // namespace containerize::inputs

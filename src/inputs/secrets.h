@@ -17,7 +17,9 @@ void remember_configured_secrets(const Environment& environment);
 void remember_secrets_of(const Inputs& inputs);
 
 /// Removes logins from the origins that pip, uv and git record for packages and clones. `root` is the
-/// environment, `python_name` its Python directory ("python3.11").
-Status remove_secrets_of_packages(const std::filesystem::path& root, const std::string& python_name);
+/// environment. `written` has what programs wrote there, at the same paths: the environment itself, or the
+/// writable layer over packages. `python_name` is Python's directory ("python3.11").
+Status remove_secrets_of_packages(const std::filesystem::path& root, const std::filesystem::path& written,
+                                  const std::string& python_name);
 
 } // namespace containerize::inputs

@@ -24,7 +24,7 @@ TEST(SecretsOfPackages, ClonesHaveNoLogins) {
         ASSERT_TRUE(write_file(place / file, with_url("me:s3cret-word@")));
     }
     ASSERT_TRUE(write_file(place / "config", with_url("me:s3cret-word@")));
-    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), place.path(), "python3.11"));
     for (const auto* file : files)
         EXPECT_EQ(read_file(place / file).value_or("none"), with_url("")) << file;
     EXPECT_EQ(read_file(place / "config").value_or("none"), with_url("me:s3cret-word@"))
@@ -46,7 +46,7 @@ TEST(SecretsOfPackages, ClonesHaveNoOtherSecretsOfTheirServer) {
     ASSERT_TRUE(write_file(place / "src/one/.git/FETCH_HEAD", "c0ffee branch 'main' of " + url + "\n"));
     ASSERT_TRUE(
         write_file(place / "src/one/.git/logs/refs/HEAD", "0 1 me <me@host> 1\tclone: from " + url + "\n"));
-    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), place.path(), "python3.11"));
     EXPECT_EQ(read_file(place / "src/one/.git/config").value_or("none"), setting + clean + header);
     EXPECT_EQ(read_file(place / "src/one/.git/FETCH_HEAD").value_or("none"),
               "c0ffee branch 'main' of " + clean + "\n");
@@ -75,7 +75,7 @@ TEST(SecretsOfPackages, BareClonesAndWorkingTreesHaveNoLogins) {
         place.write(file, with_login);
     place.write("mirrors/config", with_login);
     place.write("mirrors/logs/refs", with_login);
-    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), place.path(), "python3.11"));
     for (const auto* file : files)
         EXPECT_EQ(read_file(place / file).value_or("none"), clean) << file;
     for (const auto* file : {"mirrors/config", "mirrors/logs/refs", "data/config"})
@@ -94,7 +94,7 @@ TEST(SecretsOfPackages, LargeFilesOfClonesHaveNoLoginsEither) {
         place.write(file, line);
         fs::resize_file(place / file, std::uint64_t{1} << 30U);
     }
-    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), place.path(), "python3.11"));
     const bool is_clean = read_file(place / "src/one/.git/FETCH_HEAD").value_or("none") ==
                           padding + "c0ffee branch 'main' of https://host/x.git\n";
     EXPECT_TRUE(is_clean);
@@ -104,7 +104,29 @@ TEST(SecretsOfPackages, LargeFilesOfClonesHaveNoLoginsEither) {
 
     const auto config = place.write("src/two/.git/config", line);
     fs::resize_file(config, std::uint64_t{1} << 30U);
-    EXPECT_EQ(test::error_of(remove_secrets_of_packages(place.path(), "python3.11")).where, config.string());
+    EXPECT_EQ(test::error_of(remove_secrets_of_packages(place.path(), place.path(), "python3.11")).where,
+              config.string());
+}
+
+TEST(SecretsOfPackages, ClonesAreCleanedInTheEnvironmentWhereItsWritableLayerHasThem) {
+    const test::TemporaryDirectory place;
+    remember_secret("tok-of-layers-77");
+    const std::string line = "url = https://user:tok-of-layers-77@host/x.git\n";
+    for (const auto* clone : {"src/changed/.git", "src/packaged/.git"})
+        place.write(std::string("root/") + clone + "/config", line);
+    // A bare clone of which a program has written only a part.
+    place.write("root/bare/HEAD", "ref: refs/heads/main\n");
+    place.write("root/bare/config", line);
+    for (const auto* directory : {"objects", "refs"})
+        fs::create_directories(place / "root/bare" / directory);
+    place.write("upper/src/changed/.git/FETCH_HEAD", "");
+    place.write("upper/bare/FETCH_HEAD", "");
+    fs::create_directories(place / "root/lib/python3.11/site-packages");
+    ASSERT_TRUE(remove_secrets_of_packages(place / "root", place / "upper", "python3.11"));
+    const std::string clean = "url = https://host/x.git\n";
+    EXPECT_EQ(read_file(place / "root/src/changed/.git/config").value_or("none"), clean);
+    EXPECT_EQ(read_file(place / "root/bare/config").value_or("none"), clean);
+    EXPECT_EQ(read_file(place / "root/src/packaged/.git/config").value_or("none"), line);
 }
 
 TEST(SecretsOfPackages, TheOriginOfAPackageNamesVariables) {
@@ -114,7 +136,7 @@ TEST(SecretsOfPackages, TheOriginOfAPackageNamesVariables) {
     fs::create_directories(metadata);
     ASSERT_TRUE(write_file(metadata / "direct_url.json",
                            R"({"url": "https://host/feed-of-packages-4711/x.whl", "archive_info": {}})"));
-    ASSERT_TRUE(remove_secrets_of_packages(place.path(), "python3.11"));
+    ASSERT_TRUE(remove_secrets_of_packages(place.path(), place.path(), "python3.11"));
     EXPECT_EQ(read_file(metadata / "direct_url.json").value_or("none"),
               R"({"archive_info":{},"url":"https://host/${FEED_OF_PACKAGES}/x.whl"})");
 }
