@@ -1,6 +1,7 @@
 #include "build/build.h"
 
 #include "build/context.h"
+#include "build/export.h"
 #include "build/record_profile.h"
 #include "build/states.h"
 #include "build/steps.h"
@@ -19,6 +20,7 @@
 
 #include <functional>
 #include <memory>
+#include <type_traits>
 
 namespace containerize::build {
 
@@ -66,13 +68,16 @@ build_by(const std::function<std::unique_ptr<environments::EnvironmentBuilder>(e
     });
 }
 
+bool is_for_this_platform(const inputs::BuildOptions& options) {
+    return options.conda.subdir == conda::this_subdir();
+}
+
 std::string advice_for_pip(const inputs::BuildOptions& options, const spec::Requirements& requirements) {
     if (requirements.converted)
         return requirements.converted->complete ? "The file itself lists exact packages."
                                                 : "Lock the project, and give the lock.";
-    const auto& subdir = options.conda.subdir;
-    if (subdir == conda::this_subdir()) return "Use `pip install --dry-run -r FILE`.";
-    return "For pip, use `pip install --dry-run -r FILE` on a " + subdir +
+    if (is_for_this_platform(options)) return "Use `pip install --dry-run -r FILE`.";
+    return "For pip, use `pip install --dry-run -r FILE` on a " + options.conda.subdir +
            " machine, or `uv pip compile --python-platform NAME FILE` here.";
 }
 
@@ -83,7 +88,7 @@ Result<inputs::Inputs> inputs_for_plan(const inputs::BuildOptions& options) {
     TRY(inputs::read_spec(options, inputs));
     if (inputs.requirements) return inputs;
     // A base only tells the version of its C library, which is assumed for another platform.
-    if (options.conda.subdir == conda::this_subdir()) TRY(add_base(options, inputs));
+    if (is_for_this_platform(options)) TRY(add_base(options, inputs));
     return inputs;
 }
 
@@ -94,37 +99,84 @@ std::size_t pip_lines(const inputs::Inputs& inputs) {
     return lines;
 }
 
-Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
-    auto plan = TRY(environments::plan_conda(options, inputs));
-    return DryRun{.packages = std::move(plan.packages), .pip_lines = pip_lines(inputs)};
+std::unexpected<Error> only_for_this_platform(const inputs::Inputs& inputs, std::string hint) {
+    return fail_input("pip's packages can be chosen only for this machine's platform", {},
+                      inputs.spec.string(), std::move(hint));
 }
 
-/// In an environment that is removed again, because pip asks the environment's own Python.
-Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& given, const inputs::Inputs& read,
-                              environments::From from) {
-    if (given.conda.subdir != conda::this_subdir())
-        return fail_input("pip's packages can be chosen only for this machine's platform", {},
-                          read.spec.string(), advice_for_pip(given, *read.requirements));
+/// What `use` finds out in the context of a build, at a prefix that is removed again.
+template<class Use>
+std::invoke_result_t<Use, environments::BuildContext&> at_temporary_prefix(const inputs::BuildOptions& given,
+                                                                           const Use& use) {
     const auto place = TRY(Staging::create(given.staging_parent));
     auto options = given;
     options.prefix = (place.path() / "env").string();
     options.staging_parent = place.path().parent_path();
     auto inputs = TRY(inputs::check_inputs(options));
     TRY(add_base(options, inputs));
-    if (!inputs.requirements) return dry_run_of_conda(options, inputs); // Python comes from conda
-    pip::Resolution resolution;
-    std::string python;
-    const auto planned =
+    typename std::invoke_result_t<Use, environments::BuildContext&>::value_type found;
+    const auto used =
         with_build_context(options, inputs, [&](const Workplace& workplace) -> Result<BuildSummary> {
-            resolution = TRY(environments::plan_pip(workplace.context, from));
-            python = workplace.context.record["python"]["version"];
+            found = TRY(use(workplace.context));
             return {};
         });
-    if (!planned) return fail(Error(planned.error()));
+    if (!used) return fail(Error(used.error()));
+    return found;
+}
+
+Result<DryRun> dry_run_of_conda(environments::BuildContext& context) {
+    auto plan = TRY(environments::plan_conda_and_pip(context));
+    DryRun planned{.packages = std::move(plan.packages)};
+    if (plan.of_pip.obstacle.empty()) {
+        planned.of_pip = std::move(plan.of_pip.packages);
+    } else {
+        planned.pip_lines = pip_lines(context.inputs);
+        planned.why_not_solved = std::move(plan.of_pip.obstacle);
+    }
+    return planned;
+}
+
+Result<DryRun> dry_run_of_pip(environments::BuildContext& context, environments::From from) {
+    if (!context.inputs.requirements) return dry_run_of_conda(context); // Python comes from conda
+    auto resolution = TRY(environments::plan_pip(context, from));
     if (!resolution.obstacle.empty())
         return fail_input("what would be installed is known only after the installation", resolution.obstacle,
-                          inputs.spec.string(), advice_for_pip(options, *inputs.requirements));
-    return DryRun{.of_pip = std::move(resolution.packages), .python = std::move(python)};
+                          context.inputs.spec.string(),
+                          advice_for_pip(context.options, *context.inputs.requirements));
+    return DryRun{.of_pip = std::move(resolution.packages), .python = context.record["python"]["version"]};
+}
+
+Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& options, const inputs::Inputs& read,
+                              environments::From from) {
+    if (!is_for_this_platform(options))
+        return only_for_this_platform(read, advice_for_pip(options, *read.requirements));
+    return at_temporary_prefix(
+        options, [&](environments::BuildContext& context) { return dry_run_of_pip(context, from); });
+}
+
+Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
+    if (inputs.conda && pip_lines(inputs) != 0 && is_for_this_platform(options))
+        return at_temporary_prefix(
+            options, [](environments::BuildContext& context) { return dry_run_of_conda(context); });
+    DryRun planned;
+    planned.packages = TRY(environments::plan_conda(options, inputs)).packages;
+    planned.pip_lines = pip_lines(inputs);
+    planned.why_not_solved = inputs.locked ? "the lock names them" : "they are for another platform";
+    return planned;
+}
+
+Result<spec::LockedEnvironment> lock_of_conda(const inputs::BuildOptions& options,
+                                              const inputs::Inputs& inputs) {
+    if (inputs.locked)
+        return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
+                          "Give it to `containerize new` as it is.");
+    if (pip_lines(inputs) != 0 && !is_for_this_platform(options))
+        return only_for_this_platform(inputs, "Lock it on a " + options.conda.subdir + " machine.");
+    if (pip_lines(inputs) != 0) return at_temporary_prefix(options, environments::lock_conda_and_pip);
+    auto plan = TRY(environments::plan_conda(options, inputs));
+    auto locked = environments::lock_of(plan, inputs);
+    locked.packages = std::move(plan.packages);
+    return locked;
 }
 
 Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
@@ -171,19 +223,7 @@ Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const Wanted
     const auto kind = TRY(spec::recognise_supported(inputs.spec));
     const auto format = TRY(choose_format(wanted, possible, spec::describe(kind), inputs.spec.string()));
     if (inputs.requirements) return spec::WrittenList{.text = TRY(lock_of_pip(options, inputs))};
-    if (inputs.locked)
-        return fail_input("this file already lists exact packages", {}, inputs.spec.string(),
-                          "Give it to `containerize new` as it is.");
-    if (pip_lines(inputs) != 0)
-        return fail_input("the packages that pip installs are known only after they were installed", {},
-                          inputs.spec.string(),
-                          "Build the installation. `containerize export DIR` then lists them, too.");
-    auto plan = TRY(environments::plan_conda(options, inputs));
-    auto locked = environments::lock_of(plan, inputs);
-    locked.packages = std::move(plan.packages);
-    if (format == spec::SpecKind::lock)
-        return spec::WrittenList{.text = spec::lock_text(locked, options.conda.subdir)};
-    return spec::written_list(locked, options.conda.subdir, format);
+    return list_of(TRY(lock_of_conda(options, inputs)), options.conda.subdir, format);
 }
 
 Result<BuildSummary> build(const inputs::BuildOptions& options) {

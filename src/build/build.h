@@ -28,16 +28,17 @@ struct BuildSummary {
 /// The packages that a build would install.
 struct DryRun {
     std::vector<conda::PackageRecord> packages = {}; ///< conda packages, in link order
-    std::size_t pip_lines = 0;                       ///< number of pip requirements, which are not solved
-    std::vector<pip::ResolvedPackage> of_pip = {};   ///< those of a requirements file, solved
-    std::string python = {};                         ///< for which they were chosen: "3.11.2"
+    std::vector<pip::ResolvedPackage> of_pip = {};   ///< pip packages, sorted by name for each file
+    std::size_t pip_lines = 0;                       ///< number of pip requirements that are not solved
+    std::string why_not_solved = {};                 ///< these requirements
+    std::string python = {}; ///< for which pip's packages were chosen, without conda: "3.11.2"
 };
-/// For a requirements file, pip or uv decides in a temporary environment.
+/// pip or uv decides in a temporary environment.
 Result<DryRun> dry_run(const inputs::BuildOptions& options);
 
 /// The lock file with the packages that a build for options.conda.subdir would install: for a requirements
-/// file or a Python project a pylock.toml. Fails with an input error if pip would install into a conda
-/// environment, or if it has no such format.
+/// file or a Python project a pylock.toml. Fails with an input error if pip would install for another
+/// platform than this one, or if it has no such format.
 Result<spec::WrittenList> lock(const inputs::BuildOptions& options, const WantedFormat& format);
 
 /// Builds and publishes an installation, or leaves nothing but the log, whose path is in the error message.

@@ -78,13 +78,19 @@ Result<WrittenList> export_conda(const fs::path& record, const WantedFormat& wan
     const auto locked = TRY(spec::read_locked(record, SpecKind::lock, {.subdir = subdir}));
     const auto format = TRY(choose_format(wanted, formats_of_conda_export(),
                                           "an installation of conda packages", record.string()));
-    auto list = format == SpecKind::lock ? WrittenList{.text = std::move(text)}
-                                         : spec::written_list(locked, subdir, format);
-    if (locked.of_pip && format != SpecKind::conda_explicit) note_directories(*locked.of_pip, list);
+    auto list = list_of(locked, subdir, format);
+    if (format == SpecKind::lock) list.text = std::move(text);
     return list;
 }
 
 } // namespace
+
+WrittenList list_of(const spec::LockedEnvironment& locked, const std::string& subdir, SpecKind format) {
+    auto list = format == SpecKind::lock ? WrittenList{.text = spec::lock_text(locked, subdir)}
+                                         : spec::written_list(locked, subdir, format);
+    if (locked.of_pip && format != SpecKind::conda_explicit) note_directories(*locked.of_pip, list);
+    return list;
+}
 
 Result<fs::path> record_of_packages(const fs::path& prefix) {
     for (const char* name : {prefix::own_lock_name, prefix::pylock_name})

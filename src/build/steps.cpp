@@ -75,16 +75,7 @@ public:
     }
 
 private:
-    Status create() {
-        TRY(builder_.create());
-        // Scripts written for tykky use the last two names.
-        for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
-            context_.environment[name] = lock_.prefix.string();
-        const std::string path =
-            context_.environment.contains("PATH") ? context_.environment["PATH"] : "/usr/bin:/bin";
-        context_.environment["PATH"] = (lock_.prefix / "bin").string() + ":" + path;
-        return {};
-    }
+    Status create() { return environments::create_environment(builder_, context_); }
 
     Status run_hook(const std::optional<fs::path>& script, const std::string& title) {
         if (!script) return {};

@@ -78,8 +78,8 @@ Result<int> show_plan(const NewArguments& arguments, const std::string& command_
     fmt::print("{}{}\n", counted(plan.packages.size() + plan.of_pip.size(), "package"),
                bytes == 0 ? "" : ", " + human_bytes(bytes));
     if (plan.pip_lines != 0)
-        fmt::print("The packages that pip installs ({} {}) are not solved here.\n", plan.pip_lines,
-                   plan.pip_lines == 1 ? "line" : "lines");
+        fmt::print("The packages that pip installs ({} {}) are not solved here: {}.\n", plan.pip_lines,
+                   plan.pip_lines == 1 ? "line" : "lines", printable_line(plan.why_not_solved));
     return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "util/timings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -114,12 +115,16 @@ public:
     }
 
     Result<prefix::LockFile> lock() override {
+        return prefix::LockFile{.name = prefix::own_lock_name,
+                                .text = spec::lock_text(locked(), conda::this_subdir())};
+    }
+    /// Call packages() before.
+    [[nodiscard]] spec::LockedEnvironment locked() const {
         auto locked = lock_of(plan_, context_.inputs);
         locked.packages = linked_.records;
         locked.source_date_epoch = epoch_;
         pip_.lock(contents_.of_pip, locked);
-        return prefix::LockFile{.name = prefix::own_lock_name,
-                                .text = spec::lock_text(locked, conda::this_subdir())};
+        return locked;
     }
 
     Result<image::WriteStats> pack(const Progress& progress) override {
@@ -129,6 +134,22 @@ public:
     }
 
     [[nodiscard]] std::string python_name() const override { return has_python_ ? linked_.python_name : ""; }
+
+    /// What install() would install after the steps before it, if the environment was solved. Changes
+    /// nothing.
+    Result<pip::Resolution> plan_install() {
+        pip::Resolution all;
+        if (!context_.inputs.conda->pip.empty())
+            all = TRY(pip_.plan(context_.inputs.conda->pip, python_name()));
+        for (const auto& [file, read] : context_.inputs.more_requirements) {
+            if (!all.obstacle.empty()) break;
+            auto more = TRY(pip_.plan_file(file, read, context_.inputs.working_directory, python_name()));
+            std::ranges::move(more.packages, std::back_inserter(all.packages));
+            all.obstacle = std::move(more.obstacle);
+        }
+        return all;
+    }
+    [[nodiscard]] const std::vector<conda::PackageRecord>& conda_packages() const { return plan_.packages; }
 
 private:
     [[nodiscard]] image::WriterOptions writer_options() const {
@@ -237,7 +258,30 @@ private:
     CondaContents contents_;
 };
 
+Status make_conda_part(CondaBuilder& builder, BuildContext& context) {
+    TRY(create_environment(builder, context));
+    TRY(builder.solve());
+    TRY(builder.fetch());
+    TRY(builder.link());
+    return builder.run_scripts();
+}
+
 } // namespace
+
+Result<CondaDryRun> plan_conda_and_pip(BuildContext& context) {
+    CondaBuilder builder(context);
+    TRY(make_conda_part(builder, context));
+    auto of_pip = TRY(builder.plan_install());
+    return CondaDryRun{.packages = builder.conda_packages(), .of_pip = std::move(of_pip)};
+}
+
+Result<spec::LockedEnvironment> lock_conda_and_pip(BuildContext& context) {
+    CondaBuilder builder(context);
+    TRY(make_conda_part(builder, context));
+    TRY(builder.install());
+    TRY(builder.packages());
+    return builder.locked();
+}
 
 std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context) {
     return std::make_unique<CondaBuilder>(context);

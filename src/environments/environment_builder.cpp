@@ -52,6 +52,17 @@ std::uint64_t BuildContext::memory_of_writer() const {
     return std::clamp<std::uint64_t>(resources.memory / 8, 64U << 20U, 512U << 20U);
 }
 
+Status create_environment(EnvironmentBuilder& builder, BuildContext& context) {
+    TRY(builder.create());
+    // Scripts written for tykky use the last two names.
+    for (const char* name : {"CONTAINERIZE_PREFIX", "env_root", "install_root"})
+        context.environment[name] = context.prefix.string();
+    const std::string path =
+        context.environment.contains("PATH") ? context.environment["PATH"] : "/usr/bin:/bin";
+    context.environment["PATH"] = (context.prefix / "bin").string() + ":" + path;
+    return {};
+}
+
 Activation path_activation() {
     return {.changes = {{launch::EnvironmentChange::Kind::prepend, "PATH", "${prefix}/bin"}}};
 }

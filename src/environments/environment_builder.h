@@ -1,6 +1,7 @@
 // The steps in which one kind of environment is made; build/steps.cpp runs them in order.
 #pragma once
 
+#include "conda/package_record.h"
 #include "core/error.h"
 #include "core/resources.h"
 #include "environments/build_namespace.h"
@@ -11,6 +12,7 @@
 #include "manifest/manifest.h"
 #include "pip/resolution.h"
 #include "prefix/records.h"
+#include "spec/conda_environment.h"
 #include "util/process.h"
 #include "util/progress.h"
 
@@ -64,8 +66,8 @@ class EnvironmentBuilder {
 public:
     virtual ~EnvironmentBuilder() = default;
 
-    /// Makes a place at the prefix for the pre-install script: for pip a venv, for an update the present
-    /// state.
+    /// As create_environment() does it: makes a place at the prefix for the pre-install script: for pip a
+    /// venv, for an update the present state.
     virtual Status create() = 0;
     /// Decides which packages to install.
     virtual Status solve() { return {}; }
@@ -98,6 +100,9 @@ public:
     [[nodiscard]] virtual std::string python_name() const { return {}; }
 };
 
+/// Calls create(), and tells the programs that the build will run where the environment is.
+Status create_environment(EnvironmentBuilder& builder, BuildContext& context);
+
 /// What a resolution starts from.
 enum class From {
     what_is_installed, ///< which stays if it fits
@@ -110,6 +115,16 @@ Result<pip::Resolution> plan_pip(BuildContext& context, From from);
 
 /// For conda packages, solved or from a lock, and the `pip:` section.
 std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context);
+/// What such a build would install. For pip's part, conda's packages are linked, because pip asks the
+/// environment's own Python.
+struct CondaDryRun {
+    std::vector<conda::PackageRecord> packages; ///< in link order
+    pip::Resolution of_pip;
+};
+Result<CondaDryRun> plan_conda_and_pip(BuildContext& context);
+/// The lock of what such a build would install. Installs it, because some packages tell only when they are
+/// built which others they need.
+Result<spec::LockedEnvironment> lock_conda_and_pip(BuildContext& context);
 
 /// For a directory of software, packed as it is on disk.
 std::unique_ptr<EnvironmentBuilder> make_wrap_builder(BuildContext& context);

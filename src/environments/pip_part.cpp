@@ -91,8 +91,9 @@ Result<pip::Resolution> PipPart::plan_file(const fs::path& file, const spec::Req
     auto files = TRY(requirements_to_install(file, read, directory, context_.staging));
     for (auto& one : files)
         if (!one.verified) one.constraints = constraints;
-    // As install() would: an update does not link.
-    auto all = TRY(resolve_each(installers_, files, stage, From::what_is_installed, Installers::Uv::of_user));
+    // As install() would.
+    const auto which = link_ ? Installers::Uv::or_pinned : Installers::Uv::of_user;
+    auto all = TRY(resolve_each(installers_, files, stage, From::what_is_installed, which));
     stage.finish("with " + installers_.name());
     return all;
 }

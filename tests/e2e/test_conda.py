@@ -458,12 +458,6 @@ def test_secrets_stay_secret(build, server):
     no_secret_in(build)
 
 
-def test_a_dry_run_names_the_part_of_pip(build, user):
-    spec = build.spec(["where"], more="  - pip:\n    - six\n    - rich\n")
-    shown = user.run(build.tool, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
-    assert shown.endswith("The packages that pip installs (2 lines) are not solved here.\n"), shown
-
-
 def test_packages_for_another_platform_are_only_shown(build, user):
     packages = {f"{name}-1.0-0.conda": {"name": name, "version": "1.0", "build": "0", "build_number": 0, "subdir": "linux-aarch64", "sha256": "0" * 64, "depends": depends}
                 for name, depends in (("app", ["__archspec 1 aarch64", "__linux >=4.18", "__glibc >=2.28"]),
@@ -516,7 +510,9 @@ def test_a_lock_installs_what_was_solved(build, server, user):
     with open("/dev/full", "w") as full:
         lost = user.run(build.tool, "lock", spec, stdout=full, check=False)
         assert lost.returncode == 1 and "cannot write to standard output" in lost.stderr
-    assert "known only after they were installed" in refused(build.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml"))
+    with_pip = build.spec(["where"], more="  - pip:\n    - six\n", name="pip.yml")
+    assert "the environment has no Python for its pip packages" in refused(with_pip)
+    assert "only for this machine's platform\nLock it on a linux-aarch64 machine." in refused(with_pip, "--platform", "linux-aarch64")
 
 
 @pytest.mark.parametrize("login, path", [("user:s3cret@", "auth/main"), ("", "t/to-ken/main")])

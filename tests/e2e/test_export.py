@@ -177,7 +177,7 @@ def test_conda_locks_without_a_build(user, tool, work, conda):
             ((spec, "-o", work / "pylock.toml"), "the format that the name of pylock.toml means: a pylock file\nPossible formats: own, explicit, conda-lock, pixi."),
             ((requirements, "--format", "conda-lock"), "a pip requirements file cannot be written in the format conda-lock\nPossible formats: pylock."),
             ((requirements, "-o", work / "pixi.lock"), "the name of pixi.lock means: a pixi lock file\nPossible formats: pylock."),
-            ((with_pip, "--format", "pixi"), "known only after they were installed")):
+            ((with_pip, "--format", "pixi"), "the environment has no Python for its pip packages")):
         done = user.run(tool, "lock", *words, check=False, env=conda.cache)
         assert done.returncode == 2 and message in done.stderr, done.stderr
     assert not (work / "pylock.toml").exists() and not (work / "pixi.lock").exists()

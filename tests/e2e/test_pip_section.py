@@ -196,3 +196,41 @@ def test_with_fuse_overlayfs(build, user, packages, why):
     assert "using fuse-overlayfs" in done.stderr
     assert why_in_a_tree(build) == why
     assert python(build, "import six, rich; print(six.__version__)") == "1.16.0"
+
+
+def test_the_list_is_known_before_anything_is_built(build, user):
+    spec = build.spec(["python", "pip", "requests"], more=section("six==1.16.0", "rich", next((build.channels / "wheels").glob("idna-*.whl"))))
+    cache = {"CONTAINERIZE_CACHE": str(build.work / "cache")}
+    files = set(build.work.rglob("*"))
+    planned = build.plan(spec)
+    assert {"python", "requests", "six", "rich"} <= planned.keys() and planned["six"]["version"] == "1.16.0"
+    shown = user.run(build.tool, "new", "--dry-run", spec, env=cache).stdout
+    assert any(line.split() == ["six", "1.16.0", "six-1.16.0-py2.py3-none-any.whl"] for line in shown.splitlines()), shown
+    assert shown.splitlines()[-1].startswith(f"{len(planned)} packages, "), shown
+    locks = {}
+    for name in ("own.lock", "pixi.lock"):
+        user.run(build.tool, "lock", spec, "-o", build.work / name, env=cache)
+        locks[name] = (build.work / name).read_text()
+    assert {path.relative_to(build.work).parts[0] for path in set(build.work.rglob("*")) - files} <= {"cache", *locks}, "nothing else is left"
+
+    build(spec)
+    written, installed = json.loads(locks["own.lock"]), json.loads((build.prefix / "share/containerize.lock").read_text())
+    for key in ("conda", "pip", "pip_packages", "pip_requested", "requested"):
+        assert written[key] == installed[key], key
+    exported = user.run(build.tool, "export", build.prefix, "--format", "pixi").stdout
+    assert exported == locks["pixi.lock"]
+    before = image_of(build.prefix)
+    build(build.work / "own.lock", "--force")
+    assert image_of(build.prefix) == before
+
+
+def test_a_dry_run_names_what_only_an_installation_can_tell(build, user, work):
+    for name in ("src/mine/setup.py", "src/mine/mine.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        user.write(work / name, "")
+    spec = build.spec(["python", "pip"], more=section("six", "-e ./src/mine"))
+    shown = user.run(build.tool, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
+    assert shown.splitlines()[-1].startswith("The packages that pip installs (2 lines) are not solved here: '"), shown
+    assert "src/mine' is editable." in shown
+    elsewhere = user.run(build.tool, "new", "--dry-run", "--platform", "linux-64" if os.uname().machine != "x86_64" else "linux-aarch64", spec, check=False)
+    assert elsewhere.returncode == 0 and "are not solved here: they are for another platform.\n" in elsewhere.stdout, elsewhere
