@@ -232,5 +232,3 @@ def test_a_dry_run_names_what_only_an_installation_can_tell(build, user, work):
     shown = user.run(build.tool, "new", "--dry-run", spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stdout
     assert shown.splitlines()[-1].startswith("The packages that pip installs (2 lines) are not solved here: '"), shown
     assert "src/mine' is editable." in shown
-    elsewhere = user.run(build.tool, "new", "--dry-run", "--platform", "linux-64" if os.uname().machine != "x86_64" else "linux-aarch64", spec, check=False)
-    assert elsewhere.returncode == 0 and "are not solved here: they are for another platform.\n" in elsewhere.stdout, elsewhere
