@@ -185,8 +185,10 @@ Result<Resolution> Installers::resolve_by_choice(const RequirementsToInstall& re
 Result<Resolution> Installers::resolve_by_uv(const RequirementsToInstall& requirements,
                                              const pip::InstallRequest& request,
                                              const std::vector<pip::Planned>& planned) const {
-    // Where uv's files name another place, it has compared the requirements with that.
-    TRY(check_place({}, planned.empty() ? requirements.read : spec::Requirements(), requirements.directory));
+    // Where the user's files for uv name another place, it has compared the requirements with that.
+    if (uv())
+        TRY(check_place({}, planned.empty() ? requirements.read : spec::Requirements(),
+                        requirements.directory));
     if (planned.empty()) return Resolution();
     std::string pins;
     for (const auto& option : lasting_options(requirements.read, requirements.directory))

@@ -70,13 +70,19 @@ Status WritableImages::copy_upper() const try {
                       failure.code().value());
 }
 
+/// Removes an earlier state, whose files the images may not have any more. The directory itself is mounted.
+Status WritableImages::empty_copy() const try {
+    for (const auto& entry : fs::directory_iterator(copy()))
+        fs::remove_all(entry.path());
+    return {};
+} catch (const fs::filesystem_error& failure) {
+    return fail_errno("cannot remove an earlier copy", failure.path1().string(), failure.code().value());
+}
+
 Status WritableImages::make_copy(BuildContext& context) {
     means_ = Means::copy;
-    // An earlier state, whose files the images may not have any more.
-    std::error_code failed;
-    fs::remove_all(copy(), failed);
-    if (failed) return fail_errno("cannot remove the staging directory", copy().string(), failed.value());
     TRY(make_directory(copy(), "cannot create a staging directory"));
+    TRY(empty_copy());
     TRY(image::unpack(images_, copy()));
     as_copied_ = TRY(image::take_snapshot(copy()));
     if (context.options.pre_install) TRY(copy_upper());

@@ -53,6 +53,7 @@ private:
     Status mount_without_overlay(BuildContext& context, const std::string& why);
     Status mount_again(BuildContext& context);
     Status make_copy(BuildContext& context);
+    [[nodiscard]] Status empty_copy() const;
     [[nodiscard]] Status copy_upper() const;
 
     std::filesystem::path staging_;

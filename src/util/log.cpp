@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -24,6 +25,7 @@ struct State {
     std::mutex mutex;
     std::unique_ptr<spdlog::logger> file;
     fs::path path;
+    std::set<fs::path> copies;
     Level level = Level::normal;
     bool tags = false;
     std::string progress;
@@ -87,8 +89,10 @@ Status also(const fs::path& file) {
     const std::lock_guard lock(log.mutex);
     if (log.file) {
         auto text = TRY(read_file(log.path));
+        // The layout by a profile takes a second build, with a log of its own.
+        const auto how = log.copies.insert(file).second ? std::ios::trunc : std::ios::app;
         // Not by write_file(), whose rename would replace /dev/null or a pipe by a file.
-        if (!(std::ofstream(file, std::ios::binary) << text << std::flush))
+        if (!(std::ofstream(file, std::ios::binary | how) << text << std::flush))
             return fail_errno("cannot write the log", file.string());
     }
     auto sink = TRY(open_sink(file));

@@ -15,7 +15,8 @@ enum class Level { quiet, normal, verbose };
 /// Starts the log: a file (appended to, flushed line by line), and `level` for the terminal. Called once by
 /// the CLI. Before that, `info` and `warn` go to stderr and `detail` nowhere.
 Status open(const std::filesystem::path& file, Level level);
-/// Also writes to `file` everything logged so far and from now on (`--log`).
+/// Also writes to `file` everything logged so far and from now on (`--log`). Replaces its content, unless
+/// this process has written that for an earlier log.
 Status also(const std::filesystem::path& file);
 /// Adds what is logged from now on to a copy of the log, if it can be written. The copy may be moved
 /// meanwhile.

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -180,10 +181,39 @@ def test_two_wheels_with_one_path(user, tool, work, cache):
     assert "'lib/python3.11/site-packages/shared/both.py' is in beta and in alpha, which is used" in (work / "env/share/build.log").read_text()
 
 
-def test_a_newer_pip_replaces_the_one_of_the_venv(user, tool, work, cache):
+@pytest.fixture()
+def ramfs(user, work):
+    """A staging directory on which the kernel mounts no overlay."""
+    place = work / "ramfs"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)
+    os.chown(place, user.uid, -1)
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a ramfs")
+def test_a_newer_pip_replaces_the_one_of_the_venv(user, tool, work, cache, ramfs, without_fuse_overlayfs):
+    """With the kernel's overlay, fuse-overlayfs and a copy alike."""
     spec = user.write(work / "requirements.txt", "pip==24.0\nsix==1.16.0\n")
-    new(user, tool, work / "env", spec, env=cache)
-    assert user.run(f"{work}/env/bin/pip", "--version").stdout.startswith("pip 24.0 ")
-    tree = tree_of(user, work / "env")
-    assert [path for path in tree if re.fullmatch(r"lib/python3\.\d+/site-packages/pip-.*\.dist-info", path)] == \
+    trees, prefix = [], work / "env"
+    for options, env, note in (([], {}, ""), (["--tmpdir", str(ramfs)], {}, "using fuse-overlayfs"),
+                               (["--tmpdir", str(ramfs)], without_fuse_overlayfs, "copying the environment to disk")):
+        log = new(user, tool, prefix, spec, "--force", *options, env={**cache, **env}).stderr
+        assert note in log and not list(ramfs.iterdir())
+        assert user.run(f"{prefix}/bin/pip", "--version").stdout.startswith("pip 24.0 ")
+        trees.append(tree_of(user, prefix))
+    assert [path for path in trees[0] if re.fullmatch(r"lib/python3\.\d+/site-packages/pip-.*\.dist-info", path)] == \
         ["lib/python3.11/site-packages/pip-24.0.dist-info"]
+    assert trees[0] == trees[1] == trees[2]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a ramfs")
+def test_what_pip_installs_itself_without_an_overlay(user, tool, work, cache, ramfs, without_fuse_overlayfs):
+    project = user.directory(work)
+    user.write(project / "setup.py", "import setuptools; setuptools.setup(name='mine', py_modules=['mine'])\n")
+    user.write(project / "mine.py", "")
+    spec = user.write(work / "requirements.txt", f"six==1.16.0\n-e {project}\n")
+    log = new(user, tool, work / "env", spec, "--tmpdir", str(ramfs), env={**cache, **without_fuse_overlayfs}).stderr
+    assert "copying the environment to disk" in log and not list(ramfs.iterdir())
+    assert python(user, work / "env", "import six, mine, pip; print(six.__version__, mine.__file__)") == f"1.16.0 {project}/mine.py"

@@ -46,6 +46,19 @@ TEST(Log, FileAndTerminal) {
     EXPECT_EQ(lines(directory / "copy"), expected);
 }
 
+TEST(Log, ACopyContinuesAcrossTheLogsOfAProcess) {
+    const test::TemporaryDirectory directory;
+    const auto copy = directory.write("copy", "of an earlier process\n");
+    for (const auto* name : {"one", "two"}) {
+        ASSERT_TRUE(log::open(directory / name, log::Level::quiet));
+        log::detail(name);
+        ASSERT_TRUE(log::also(copy));
+    }
+    log::detail("later");
+    EXPECT_EQ(lines(copy), (std::vector<std::string>{"> one", "> two", "> later"}));
+    EXPECT_EQ(lines(directory / "two"), (std::vector<std::string>{"> two", "> later"}));
+}
+
 // Like /dev/null, which root could otherwise replace.
 TEST(Log, CopyInSpecialFile) {
     const test::TemporaryDirectory directory;
