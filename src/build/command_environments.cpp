@@ -1,6 +1,5 @@
 #include "build/command_environments.h"
 
-#include "conda/cache_directory.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
 #include "core/interrupt.h"
@@ -133,17 +132,6 @@ Status pause() {
     return interrupted() ? fail_interrupted() : Status();
 }
 
-/// Whoever owns the directory can replace what is in it. A link is as good as both its owner and its target.
-std::string why_not_trusted(const fs::path& directory) {
-    struct stat info {};
-    for (const bool is_link_followed : {false, true}) {
-        const int flags = is_link_followed ? 0 : AT_SYMLINK_NOFOLLOW;
-        if (fstatat(AT_FDCWD, directory.c_str(), &info, flags) != 0) return std::strerror(errno);
-        if (info.st_uid != geteuid() && info.st_uid != 0) return "it belongs to another user";
-    }
-    return S_ISDIR(info.st_mode) ? "" : "it is not a directory";
-}
-
 /// Whether we can neither write the file nor create it.
 bool is_read_only(const fs::path& file) {
     int result = faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS);
@@ -204,24 +192,12 @@ std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnviron
     return chosen;
 }
 
-fs::path environments_of_user(const fs::path& chosen, const fs::path& cache, const Environment& environment) {
-    const auto parent = chosen.parent_path();
-    std::error_code ignored;
-    if (chosen != conda::environments_in(cache) || !fs::exists(fs::symlink_status(parent, ignored)))
-        return chosen;
-    const auto why = why_not_trusted(parent);
-    const auto own = conda::own_caches(environment);
-    if (why.empty() || own.empty()) return chosen;
-    log::detail("environments of commands are kept in " + own.front().string() + ", because of " +
-                parent.string() + ": " + why);
-    return conda::environments_in(own.front());
-}
-
 Status CommandEnvironments::make() const {
     const auto parent = directory_.parent_path();
     if (!quiet::exists(directory_))
         if (auto why = make_shared_directory(parent); !why.empty()) return unusable(parent, std::move(why));
-    if (auto why = why_not_trusted(parent); !why.empty()) return unusable(parent, std::move(why));
+    if (auto foreign = find_foreign_below(parent, directory_))
+        return unusable(foreign->path, std::move(foreign->why));
     if (auto why = make_private_directory(directory_); !why.empty())
         return unusable(directory_, std::move(why));
     return {};
@@ -231,7 +207,7 @@ bool CommandEnvironments::exists() const {
     // Where users share the cache, another one may have put a link to somewhere else here.
     struct stat info {};
     return lstat(directory_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           is_ours_alone(info) && why_not_trusted(directory_.parent_path()).empty();
+           is_ours_alone(info) && !find_foreign_below(directory_.parent_path(), directory_);
 }
 
 Result<FileLock> CommandEnvironments::lock() const {

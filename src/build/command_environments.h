@@ -12,7 +12,6 @@
 #pragma once
 
 #include "core/error.h"
-#include "core/variables.h"
 #include "util/file_lock.h"
 
 #include <chrono>
@@ -44,12 +43,6 @@ struct CommandEnvironment {
 std::vector<std::size_t> environments_to_remove(const std::vector<CommandEnvironment>& all,
                                                 std::uint64_t limit);
 
-/// `chosen`, unless that is the default in `cache` and another user could replace what is in it: then that of
-/// the user's own cache.
-std::filesystem::path environments_of_user(const std::filesystem::path& chosen,
-                                           const std::filesystem::path& cache,
-                                           const Environment& environment);
-
 /// An environment that is in use, or being built by us. It is not removed as long as this object, or a
 /// descriptor made from its lock, is open.
 struct [[nodiscard]] ClaimedEnvironment {
@@ -71,7 +64,7 @@ public:
 
     /// Returns a complete environment, or, if there is none or `anew`, a new directory to build it in. Waits
     /// while another process builds it. Makes what is missing of the directory, and refuses it (Fault::input)
-    /// if it or the one above belongs to another user.
+    /// if another user could replace it.
     [[nodiscard]] Result<ClaimedEnvironment> claim(const std::string& key,
                                                    const std::vector<std::string>& packages, bool anew) const;
     /// To be called after the build: others may now use the environment, too. Removes environments for which

@@ -6,6 +6,7 @@
 #include "core/staging.h"
 #include "core/version.h"
 #include "environments/environ_script.h"
+#include "environments/image_cache.h"
 #include "environments/root_of_build.h"
 #include "launch/namespace.h"
 #include "prefix/publish.h"
@@ -69,6 +70,7 @@ Result<BuildSummary> work_in(const Staging& staging, const inputs::BuildOptions&
     log::detail(fmt::format("{} of {} CPUs, {} of memory, staging in {}", context.jobs, resources.cpus,
                             human_bytes(resources.memory), staging.path().string()));
     auto done = work({.context = context, .cleanup = cleanup, .lock = lock});
+    if (done) environments::apply_cache_limits(context);
     log_has_reason = context.log_has_reason;
     return done;
 }

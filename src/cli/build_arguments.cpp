@@ -119,6 +119,8 @@ Status choose_directories(const BuildArguments& arguments, const Configured& con
                           inputs::BuildOptions& options) {
     options.staging_parent = TRY(configured.staging(arguments.staging_parent));
     options.site.cache = TRY(configured.cache());
+    options.site.cache_limits = TRY(configured.cache_limits());
+    options.site.site_caches = TRY(configured.site_caches());
     if (!options.prefix.empty()) return {};
     auto prefix = TRY(configured.prefix());
     options.prefix = prefix.string();

@@ -1,6 +1,5 @@
 #include "cli/configured.h"
 
-#include "build/command_environments.h"
 #include "conda/cache_directory.h"
 #include "core/filesystem.h"
 #include "core/ownership.h"
@@ -152,6 +151,29 @@ Result<Located> Configured::cache() const {
     return Located{.text = directory.string(), .where = value.settings.front().where};
 }
 
+Result<CacheLimits> Configured::cache_limits() const {
+    return CacheLimits{.bytes = TRY(config::parse_limit(config_.text(Key::cache_limit))),
+                       .age = TRY(config::parse_age(config_.text(Key::cache_age)))};
+}
+
+Result<std::vector<conda::SiteCache>> Configured::site_caches() const {
+    const auto directories = TRY(config_.directories(Key::site_caches, environment_));
+    const auto settings = config_.list(Key::site_caches);
+    struct stat root {};
+    if (stat("/", &root) != 0) return fail_errno("cannot examine the directory", "/");
+    std::vector<conda::SiteCache> caches;
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+        const auto& where = settings[i].where; // "file:line"
+        struct stat file {};
+        if (stat(where.substr(0, where.rfind(':')).c_str(), &file) != 0)
+            return fail_errno("cannot read the configuration", where);
+        // Where root is not mapped, all other users have one number, which is not to be trusted.
+        const bool is_known = file.st_uid == 0 || file.st_uid != root.st_uid;
+        caches.push_back({.directory = directories[i], .owner = is_known ? file.st_uid : geteuid()});
+    }
+    return caches;
+}
+
 Result<base::Options> Configured::bases() const {
     base::Options options;
     auto configured = TRY(config_.directory(Key::bases, environment_));
@@ -178,8 +200,8 @@ Result<base::Options> Configured::bases() const {
 
 Result<fs::path> Configured::exec_environments(const fs::path& cache) const {
     auto directory = TRY(config_.directory(Key::exec_environments, environment_));
-    return build::environments_of_user(directory.empty() ? conda::environments_in(cache) : directory, cache,
-                                       environment_);
+    if (!directory.empty()) return directory;
+    return conda::environments_in(conda::places_in(cache, environment_).environments);
 }
 
 Result<std::uint64_t> Configured::exec_limit() const {

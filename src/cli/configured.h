@@ -3,9 +3,11 @@
 
 #include "base/base_image.h"
 #include "build/build.h"
+#include "conda/cache_directory.h"
 #include "config/configuration.h"
 #include "core/error.h"
 #include "launch/engine.h"
+#include "util/cache_limits.h"
 #include "util/process.h"
 
 #include <cstdint>
@@ -37,7 +39,7 @@ public:
     [[nodiscard]] std::vector<std::string> typed_wrapper_paths(const std::vector<std::string>& typed) const;
     /// Each item of a list, as written, and where it was written.
     [[nodiscard]] std::vector<Located> written(config::Key key) const;
-    /// All settings but the cache, which can fail.
+    /// All settings but those of the cache, which can fail.
     [[nodiscard]] inputs::SiteSettings site_settings(bool wrapper_paths_typed) const;
     /// Applies a configured umask to this process, and denies other users write access in any case. Returns
     /// the effective umask.
@@ -47,6 +49,9 @@ public:
     [[nodiscard]] Result<std::filesystem::path> staging(const std::string& typed) const;
     /// Empty if $CONTAINERIZE_CACHE decides, or nothing is set.
     [[nodiscard]] Result<Located> cache() const;
+    /// Of the packages in the cache.
+    [[nodiscard]] Result<CacheLimits> cache_limits() const;
+    [[nodiscard]] Result<std::vector<conda::SiteCache>> site_caches() const;
     [[nodiscard]] Result<std::filesystem::path> prefix() const;
     /// Where `exec` keeps environments: by default in the cache at `cache`, or in the user's own cache if
     /// others could replace what is there.

@@ -1,8 +1,12 @@
 #include "conda/cache_directory.h"
 
+#include "core/entries.h"
 #include "core/filesystem.h"
+#include "util/log.h"
 #include "util/shared_directory.h"
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
@@ -21,12 +25,11 @@ Status usable(const fs::path& directory, std::string why) {
                  .hint = "Set CONTAINERIZE_CACHE to another directory."});
 }
 
-/// A directory, and no link, in which others cannot rename what is ours.
-bool is_kept_by_us(const fs::path& directory) {
+/// Whether only this user can write to it.
+bool is_own_directory(const fs::path& directory) {
     struct stat info {};
-    if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
-    const bool is_shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    return (info.st_uid == geteuid() || info.st_uid == 0) && (!is_shared || (info.st_mode & S_ISVTX) != 0);
+    return lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           is_ours_alone(info);
 }
 
 /// Creates a directory that other users cannot access, in one that they share.
@@ -34,6 +37,26 @@ Status make_own(const fs::path& directory) {
     auto why = make_shared_directory(directory.parent_path());
     if (why.empty()) why = make_private_directory(directory);
     return usable(directory, std::move(why));
+}
+
+/// The caches of this user without any setting, in order: where a variable names their place.
+std::vector<fs::path> own_caches(const Environment& environment) {
+    std::vector<fs::path> caches;
+    for (const auto& [name, below] :
+         {std::pair{Variable("XDG_CACHE_HOME"), "containerize"}, {Variable("HOME"), ".cache/containerize"}})
+        if (const fs::path base = variable(environment, name); base.is_absolute())
+            caches.push_back(base / below);
+    return caches;
+}
+
+/// Gives our directory permissions that it lacks.
+std::string permit(const fs::path& directory, mode_t wanted) {
+    const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!opened || fstat(opened.get(), &info) != 0) return std::strerror(errno);
+    if ((wanted & ~info.st_mode) == 0 || fchmod(opened.get(), (info.st_mode | wanted) & 07777U) == 0)
+        return {};
+    return std::strerror(errno);
 }
 
 } // namespace
@@ -71,15 +94,40 @@ Status make_repodata(const fs::path& cache) {
 }
 
 Status make_images(const fs::path& cache) {
-    return make_own(images_in(cache));
+    const auto directory = images_in(cache);
+    // It may have been made for all.
+    if (is_own_directory(directory) && access(directory.c_str(), W_OK | X_OK) == 0) return {};
+    return make_own(directory);
+}
+
+Status make_images_for_all(const fs::path& cache, mode_t umask_bits) {
+    const auto directory = images_in(cache);
+    auto why = make_shared_directory(directory.parent_path());
+    if (why.empty()) why = make_writable_directory(directory);
+    for (const auto& one : {directory.parent_path(), directory})
+        if (why.empty()) why = permit(one, 0755U & ~umask_bits);
+    return usable(directory, std::move(why));
+}
+
+SiteImages images_of_site(const SiteCache& cache) {
+    SiteImages found;
+    const auto images = cache.directory / "images";
+    for (const auto& name : names_in(images)) {
+        const auto directory = images / name;
+        if (const auto foreign = find_foreign(directory.string(), {.owner = cache.owner}))
+            found.obstacle = foreign->path + ": " + foreign->why;
+        else if (access(directory.c_str(), R_OK | X_OK) != 0)
+            found.obstacle = directory.string() + ": " + std::strerror(errno);
+        else
+            found.directories.push_back(directory);
+    }
+    if (!found.directories.empty()) found.obstacle.clear();
+    return found;
 }
 
 bool is_uv_safe(const fs::path& cache) {
     const auto directory = uv_in(cache);
-    struct stat info {};
-    return is_kept_by_us(cache) && is_kept_by_us(directory.parent_path()) &&
-           lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-           is_ours_alone(info);
+    return !find_foreign_below(cache, directory) && is_own_directory(directory);
 }
 
 Status make_uv(const fs::path& cache) {
@@ -101,13 +149,20 @@ Status write_own(const fs::path& file, std::string_view content) {
     return written;
 }
 
-std::vector<fs::path> own_caches(const Environment& environment) {
-    std::vector<fs::path> caches;
-    for (const auto& [name, below] :
-         {std::pair{Variable("XDG_CACHE_HOME"), "containerize"}, {Variable("HOME"), ".cache/containerize"}})
-        if (const fs::path base = variable(environment, name); base.is_absolute())
-            caches.push_back(base / below);
-    return caches;
+CachePlaces places_in(const fs::path& shared, const Environment& environment) {
+    const auto own = own_caches(environment);
+    const auto cache_for = [&](const fs::path& directory) {
+        const auto foreign = find_foreign_below(shared, directory);
+        if (!foreign || own.empty() || own.front() == shared) return shared;
+        log::detail(own.front().string() + " is used instead of " + directory.string() + ", because of " +
+                    foreign->path + ": " + foreign->why);
+        return own.front();
+    };
+    return {.shared = shared,
+            .repodata = cache_for(repodata_in(shared)),
+            .images = cache_for(images_in(shared)),
+            .uv = cache_for(uv_in(shared)),
+            .environments = cache_for(environments_in(shared))};
 }
 
 Result<fs::path> cache_directory(const Environment& environment, const Located& configured) {

@@ -1,6 +1,5 @@
 #include "conda/package_cache.h"
 
-#include "conda/cache_directory.h"
 #include "conda/repodata_state.h"
 #include "core/entries.h"
 #include "core/filesystem.h"
@@ -485,23 +484,38 @@ Result<std::vector<OpenFile>> fetch_packages(const std::vector<PackageRecord>& r
     return PackageFetcher(channels, config, options).run(records);
 }
 
-Result<CacheInfo> cache_info(const fs::path& cache) {
-    auto packages = TRY(use_of(packages_in(cache), is_package_file));
-    packages += TRY(use_of(wheels_in(cache), is_package_file));
-    auto repodata = TRY(use_of(repodata_in(cache), is_repodata_file));
-    return CacheInfo{.packages = packages, .repodata = repodata, .uv = use_of_uv(cache)};
+Result<CacheInfo> cache_info(const CachePlaces& places) {
+    auto packages = TRY(use_of(packages_in(places.shared), is_package_file));
+    packages += TRY(use_of(wheels_in(places.shared), is_package_file));
+    auto repodata = TRY(use_of(repodata_in(places.repodata), is_repodata_file));
+    return CacheInfo{.packages = packages, .repodata = repodata, .uv = use_of_uv(places.uv)};
 }
 
-Result<CacheInfo> clean_cache(const fs::path& cache, std::chrono::hours unused) {
+Result<CacheInfo> clean_cache(const CachePlaces& places, std::chrono::hours unused) {
     const std::int64_t oldest =
         unused.count() == 0
             ? std::numeric_limits<std::int64_t>::max()
             : std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(unused).count();
-    auto packages = TRY(clean(packages_in(cache), is_package_file, oldest));
-    packages += TRY(clean(wheels_in(cache), is_package_file, oldest));
-    auto repodata = TRY(clean(repodata_in(cache), is_repodata_file, oldest));
-    auto uv = TRY(clean_uv(cache, oldest));
+    auto packages = TRY(clean(packages_in(places.shared), is_package_file, oldest));
+    packages += TRY(clean(wheels_in(places.shared), is_package_file, oldest));
+    auto repodata = TRY(clean(repodata_in(places.repodata), is_repodata_file, oldest));
+    auto uv = TRY(clean_uv(places.uv, oldest));
     return CacheInfo{.packages = packages, .repodata = repodata, .uv = uv};
+}
+
+std::vector<CachedFile> archives_in(const fs::path& cache) {
+    std::vector<CachedFile> found;
+    const auto add = [&](const fs::path& file, const struct stat& info) {
+        // What is being downloaded starts with a dot.
+        if (info.st_uid == geteuid() && !file.filename().string().starts_with('.'))
+            found.push_back({.path = file,
+                             .bytes = static_cast<std::uint64_t>(info.st_size),
+                             .last_use = std::max<std::int64_t>(info.st_atim.tv_sec, info.st_mtim.tv_sec)});
+    };
+    for (const auto& directory : {packages_in(cache), wheels_in(cache)})
+        [[maybe_unused]] const auto visited =
+            each_file(directory, is_package_file, add); // what cannot be read stays
+    return found;
 }
 
 } // namespace containerize::conda

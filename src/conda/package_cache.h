@@ -1,11 +1,13 @@
 // A cache of package archives, shared by concurrent builds and by users.
 #pragma once
 
+#include "conda/cache_directory.h"
 #include "conda/channel.h"
 #include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "core/error.h"
 #include "core/open_file.h"
+#include "util/cache_limits.h"
 
 #include <chrono>
 #include <cstdint>
@@ -48,10 +50,13 @@ struct CacheInfo {
     CacheUse uv; ///< the program and its own cache
 };
 
-Result<CacheInfo> cache_info(const std::filesystem::path& cache);
+Result<CacheInfo> cache_info(const CachePlaces& places);
 
 /// Removes files that were not used for `unused`; zero removes everything but running downloads. Other users'
 /// files in a shared cache stay, and so do files that are not the cache's.
-Result<CacheInfo> clean_cache(const std::filesystem::path& cache, std::chrono::hours unused);
+Result<CacheInfo> clean_cache(const CachePlaces& places, std::chrono::hours unused);
+
+/// The archives of this user, also in a shared cache.
+std::vector<CachedFile> archives_in(const std::filesystem::path& cache);
 
 } // namespace containerize::conda

@@ -24,7 +24,7 @@ struct Repodata {
 };
 
 struct RepodataOptions {
-    std::filesystem::path cache;                     ///< from cache_directory()
+    std::filesystem::path cache;                     ///< CachePlaces::repodata
     bool offline = false;                            ///< use only the cache, however old, never the network
     std::uint64_t largest = std::uint64_t{2} << 30U; ///< limit in bytes for the decompressed JSON
 };

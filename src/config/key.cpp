@@ -128,6 +128,30 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .variable = "CONTAINERIZE_CACHE",
          .description = "Directory for packages, downloaded and packed, and package lists. It is created if "
                         "it is missing"},
+        {.key = Key::cache_limit,
+         .name = "cache_limit",
+         .kind = Kind::text,
+         .check = check_by<parse_limit>,
+         .standard = "none",
+         .choices = "none,...",
+         .description =
+             "Limit for the total size of your packages in the cache, downloaded and packed, such "
+             "as `50G`, or `none`. Above it, the least recently used ones are removed after a build"},
+        {.key = Key::cache_age,
+         .name = "cache_age",
+         .kind = Kind::text,
+         .check = check_by<parse_age>,
+         .standard = "90d",
+         .choices = "90d,none,...",
+         .description = "Time without use after which your packages in the cache are removed: a number of "
+                        "days, such as `90d`, or `none`"},
+        {.key = Key::site_caches,
+         .name = "site_caches",
+         .kind = Kind::list,
+         .check = check_directory,
+         .otherwise = "none",
+         .description = "Caches that a site has filled with packed packages. They are searched after the "
+                        "user's own cache, and never written to"},
         {.key = Key::exec_environments,
          .name = "exec_environments",
          .kind = Kind::directory,
@@ -350,6 +374,20 @@ Result<std::uint64_t> parse_size(std::string_view text) {
     if (number && *number <= std::numeric_limits<std::uint64_t>::max() >> shift) return *number << shift;
     return fail_input("invalid size: '" + std::string(text) + "'", {}, {},
                       "Give a number of bytes, with K, M, G or T for larger units, such as 10G.");
+}
+
+Result<std::optional<std::uint64_t>> parse_limit(std::string_view text) {
+    if (text == "none") return std::nullopt;
+    return TRY(parse_size(text));
+}
+
+Result<std::optional<std::chrono::days>> parse_age(std::string_view text) {
+    if (text == "none") return std::nullopt;
+    const auto number =
+        text.ends_with('d') ? to_number<unsigned>(text.substr(0, text.size() - 1)) : std::nullopt;
+    if (number && *number >= 1 && *number <= 36500) return std::chrono::days(*number);
+    return fail_input("invalid age: '" + std::string(text) + "'", {}, {},
+                      "Give a number of days, such as 90d, or none.");
 }
 
 std::optional<unsigned> parse_umask(std::string_view text) {

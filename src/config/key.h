@@ -6,6 +6,7 @@
 #include "core/variables.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ enum class Key {
     channels,
     conda_config,
     cache,
+    cache_limit,
+    cache_age,
+    site_caches,
     exec_environments,
     exec_limit,
     staging,
@@ -43,7 +47,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 28;
+inline constexpr std::size_t number_of_keys = 31;
 
 enum class Kind {
     text,
@@ -77,6 +81,10 @@ const KeyInfo* find_key(std::string_view name);
 std::optional<bool> parse_flag(std::string_view text);
 /// Parses a number of bytes: "500M", "10G". The units are powers of 1024.
 Result<std::uint64_t> parse_size(std::string_view text);
+/// The same, or nothing for "none".
+Result<std::optional<std::uint64_t>> parse_limit(std::string_view text);
+/// Parses a number of days: "90d". Nothing for "none".
+Result<std::optional<std::chrono::days>> parse_age(std::string_view text);
 /// Parses an octal umask. Refuses one that restricts the user's own permissions.
 std::optional<unsigned> parse_umask(std::string_view text);
 

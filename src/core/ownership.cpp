@@ -54,7 +54,8 @@ public:
             if (is_link ? !follow() : !go_on()) return std::nullopt;
         }
         // In a sticky directory, anybody may create what is missing.
-        if (errno == ENOENT && sticky_ != nullptr) return Foreign{.path = parent_of(here_), .why = sticky_};
+        if (errno == ENOENT && sticky_ != nullptr && !rules_.may_be_missing)
+            return Foreign{.path = parent_of(here_), .why = sticky_};
         return std::nullopt;
     }
 

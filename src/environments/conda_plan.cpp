@@ -237,9 +237,9 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
 
     examining.end();
     timings::Span reading("Reading package lists");
-    auto lists =
-        TRY(conda::fetch_repodata(plan.channels, {options.conda.subdir, "noarch"}, config,
-                                  {.cache = cache, .offline = options.conda.offline || config.offline}));
+    auto lists = TRY(conda::fetch_repodata(plan.channels, {options.conda.subdir, "noarch"}, config,
+                                           {.cache = conda::places_in(cache, inputs.environment).repodata,
+                                            .offline = options.conda.offline || config.offline}));
     reading.end();
     Stage stage("Solving");
     std::optional<conda::Repodata> installed;

@@ -27,6 +27,8 @@
 
 namespace containerize::environments {
 
+struct ImageCache;
+
 /// State shared by all steps of a build.
 struct BuildContext {
     const inputs::BuildOptions& options;
@@ -35,10 +37,11 @@ struct BuildContext {
     std::filesystem::path staging; ///< node-local, removed after the build
     Resources resources;
     unsigned jobs;
-    environments::BuildNamespace space;               ///< has the environment mounted at the prefix
-    std::function<int()> join;                        ///< makes a child process join `space`
-    Environment environment;                          ///< for commands run in `space`
-    nlohmann::json record = nlohmann::json::object(); ///< the manifest's "build" object: what was used
+    environments::BuildNamespace space;                   ///< has the environment mounted at the prefix
+    std::function<int()> join;                            ///< makes a child process join `space`
+    Environment environment;                              ///< for commands run in `space`
+    nlohmann::json record = nlohmann::json::object();     ///< the manifest's "build" object: what was used
+    mutable std::shared_ptr<ImageCache> image_cache = {}; ///< opened by the first step that needs it
     bool log_has_reason = true; ///< false if the output of what failed went to the terminal only
 
     /// The environment's tree, as this process can reach it.

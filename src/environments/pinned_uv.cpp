@@ -121,8 +121,9 @@ std::string obstacle_to_pinned_uv(const std::vector<pip::Setting>& settings,
 Result<PinnedUv> pinned_uv(const BuildContext& context, const http::Settings& http, bool offline) {
     const auto& wheel = *TRY(wheel_for_this_machine());
     const auto cache = TRY(conda::cache_directory(context.inputs.environment, context.options.site.cache));
-    const bool is_kept = conda::make_uv(cache) && conda::is_uv_safe(cache);
-    const auto directory = is_kept ? conda::uv_in(cache) : context.staging / "uv";
+    const auto own = conda::places_in(cache, context.inputs.environment).uv;
+    const bool is_kept = conda::make_uv(own) && conda::is_uv_safe(own);
+    const auto directory = is_kept ? conda::uv_in(own) : context.staging / "uv";
     TRY(make_directories(directory, "cannot create a directory for uv"));
     auto program = directory / ("uv-" + std::string(version) + "-" + std::string(wheel.machine));
     if (!is_own_program(program)) TRY(install(wheel, cache, program, http, offline));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base_image.h"
+#include "conda/cache_directory.h"
 #include "conda/conda_config.h"
 #include "conda/package_record.h"
 #include "conda/virtual_packages.h"
@@ -12,6 +13,7 @@
 #include "launch/environment.h"
 #include "manifest/launch_settings.h"
 #include "pip/installer.h"
+#include "util/cache_limits.h"
 #include "util/log.h"
 
 #include <cstdint>
@@ -41,6 +43,8 @@ struct CondaOptions {
 /// What the configuration says in addition to the values of options.
 struct SiteSettings {
     Located cache; ///< the directory and where it was set; empty: use conda::cache_directory()
+    std::vector<conda::SiteCache> site_caches; ///< searched after the user's own one
+    CacheLimits cache_limits;                  ///< for this user's packages
     /// `channels` replaces those of .condarc if that has none, or always if `channels_forced`; the others
     /// extend them. All are ignored if the environment file names channels.
     std::vector<Located> channels, first_channels, last_channels;

@@ -25,11 +25,11 @@ Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode, LockKi
     }
 }
 
-Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode) {
+Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode, LockKind kind) {
     constexpr int patience_ms = 100;
     bool told = false;
     for (;;) {
-        auto lock = try_lock(path, mode);
+        auto lock = try_lock(path, mode, kind);
         if (!lock || lock->state != LockState::busy) return lock;
         if (interrupted()) return fail_interrupted();
         if (!std::exchange(told, true))

@@ -32,6 +32,7 @@ Result<FileLock> try_lock(const std::filesystem::path& path, mode_t mode = 0666,
                           LockKind kind = LockKind::exclusive);
 
 /// The same, but waits until the lock is free. Fails on an interrupt.
-Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode = 0666);
+Result<FileLock> wait_for_lock(const std::filesystem::path& path, mode_t mode = 0666,
+                               LockKind kind = LockKind::exclusive);
 
 } // namespace containerize

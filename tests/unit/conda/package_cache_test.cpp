@@ -396,7 +396,8 @@ TEST_F(FetchPackages, SeveralUsersShareACache) {
     // Only the owner can remove a file.
     EXPECT_EQ(test::as_user(two, 022,
                             [&] {
-                                const auto removed = clean_cache(options.cache, std::chrono::hours(0));
+                                const auto removed =
+                                    clean_cache(places_in(options.cache, {}), std::chrono::hours(0));
                                 return removed ? std::to_string(removed->packages.files)
                                                : to_string(removed.error());
                             }),
@@ -418,27 +419,29 @@ TEST_F(FetchPackages, InfoAndClean) {
     fs::create_directories(repodata_in(options.cache));
     ASSERT_TRUE(write_file(repodata_in(options.cache) / (std::string(16, 'a') + ".state.json"), "1234"));
     directory.write("cache/else", "not ours to remove");
-    auto info = cache_info(options.cache).value();
+    auto info = cache_info(places_in(options.cache, {})).value();
     EXPECT_EQ(info.packages.files, 2U);
     EXPECT_EQ(info.packages.bytes, 8000U);
     EXPECT_EQ(info.repodata.bytes, 4U);
+    EXPECT_EQ(archives_in(options.cache).size(), 2U);
     const timespec then{.tv_sec = std::time(nullptr) - 40 * 86400, .tv_nsec = 0};
     const timespec times[2] = {then, then};
     utimensat(AT_FDCWD, path.c_str(), times, 0);
     const auto month = std::chrono::hours(30 * 24);
     // Using a package makes it recent again.
     expect_good({record});
-    EXPECT_EQ(clean_cache(options.cache, month).value().packages.files, 0U);
+    EXPECT_EQ(clean_cache(places_in(options.cache, {}), month).value().packages.files, 0U);
     utimensat(AT_FDCWD, path.c_str(), times, 0);
-    const auto removed = clean_cache(options.cache, month).value();
+    const auto removed = clean_cache(places_in(options.cache, {}), month).value();
     EXPECT_EQ(removed.packages.files, 1U);
     EXPECT_EQ(removed.packages.bytes, 5000U);
     EXPECT_FALSE(fs::exists(path));
-    EXPECT_EQ(clean_cache(options.cache, std::chrono::hours(0)).value().packages.files, 1U);
-    info = cache_info(options.cache).value();
+    EXPECT_EQ(clean_cache(places_in(options.cache, {}), std::chrono::hours(0)).value().packages.files, 1U);
+    EXPECT_TRUE(archives_in(options.cache).empty());
+    info = cache_info(places_in(options.cache, {})).value();
     EXPECT_EQ(info.packages.files + info.repodata.files, 0U);
     EXPECT_TRUE(fs::exists(options.cache / "else"));
-    EXPECT_TRUE(cache_info("/nowhere"));
+    EXPECT_TRUE(cache_info(places_in("/nowhere", {})));
 }
 
 TEST_F(FetchPackages, CleanKeepsForeignFiles) {
@@ -471,10 +474,10 @@ TEST_F(FetchPackages, CleanKeepsForeignFiles) {
     for (const auto& file : foreign)
         directory.write(file, "foreign");
 
-    const auto use = cache_info(options.cache).value();
+    const auto use = cache_info(places_in(options.cache, {})).value();
     EXPECT_EQ(use.packages.files, 6U);
     EXPECT_EQ(use.repodata.files, 6U);
-    const auto removed = clean_cache(options.cache, std::chrono::hours(0)).value();
+    const auto removed = clean_cache(places_in(options.cache, {}), std::chrono::hours(0)).value();
     EXPECT_EQ(removed.packages.files, 6U);
     EXPECT_EQ(removed.repodata.files, 6U);
     EXPECT_EQ(removed.packages.foreign, 6U);
@@ -514,6 +517,132 @@ TEST(CacheDirectory, Places) {
     fs::remove(own);
     fs::create_directory_symlink(at("home"), own);
     EXPECT_NE(cache_directory(environment).value(), own);
+}
+
+/// The directories of a cache that several users share, which belong to `owner`, and the part of one user.
+class SharedCache : public testing::Test {
+protected:
+    void SetUp() override {
+        if (geteuid() != 0) GTEST_SKIP() << "only root can give directories away";
+        fs::permissions(place.path(), fs::perms(0755));
+        give(cache, 0, 01777);
+    }
+
+    static void give(const fs::path& directory, uid_t owner, mode_t mode) {
+        fs::create_directories(directory);
+        ASSERT_EQ(chown(directory.c_str(), owner, owner), 0);
+        ASSERT_EQ(chmod(directory.c_str(), mode), 0);
+    }
+
+    /// "shared" or "own" for repodata and images.
+    [[nodiscard]] std::string places() const {
+        return test::as_user(one, 022, [&] {
+            const auto found = places_in(cache, {{"XDG_CACHE_HOME", (place / "mine").string()}});
+            const auto of = [&](const fs::path& part) {
+                return part == cache ? "shared" : part == place / "mine/containerize" ? "own" : "?";
+            };
+            return std::string(of(found.repodata)) + " " + of(found.images);
+        });
+    }
+
+    static constexpr uid_t one = 65533, another = 65534;
+    const TemporaryDirectory place;
+    const fs::path cache = place / "cache";
+};
+
+TEST_F(SharedCache, HoldsThePartsOfItsUsers) {
+    EXPECT_EQ(places(), "shared shared");
+    give(cache / "images", one, 01777);
+    give(cache / "repodata", 0, 01777);
+    EXPECT_EQ(places(), "shared shared");
+    give(images_in(cache).parent_path() / std::to_string(one), one, 0700);
+    EXPECT_EQ(places(), "shared shared");
+    give(cache, one, 0755);
+    EXPECT_EQ(places(), "shared shared");
+}
+
+TEST_F(SharedCache, HoldsNoPartThatAnotherUserCanReplace) {
+    give(cache / "images", another, 01777);
+    EXPECT_EQ(places(), "shared own") << "the owner of a sticky directory can rename all entries";
+    give(cache / "images", one, 0777);
+    EXPECT_EQ(places(), "shared own") << "without the sticky bit, everybody can";
+    give(cache / "images", one, 0755);
+    give(cache / "images" / std::to_string(one), another, 0700);
+    EXPECT_EQ(places(), "shared own");
+    give(cache, another, 01777);
+    EXPECT_EQ(places(), "own own");
+    constexpr gid_t project = 12345;
+    const auto give_to_group = [&](uid_t owner, mode_t mode) {
+        give(cache, owner, mode);
+        ASSERT_EQ(chown(cache.c_str(), owner, project), 0);
+    };
+    fs::remove_all(cache / "images");
+    give_to_group(one, 02770);
+    EXPECT_EQ(places(), "own own") << "all of the group can rename entries";
+    give_to_group(one, 03770);
+    EXPECT_EQ(places(), "shared shared");
+    give_to_group(0, 02775);
+    EXPECT_EQ(places(), "shared shared") << "root has given it to the group";
+}
+
+TEST_F(SharedCache, MayBeInADirectoryOfAnother) {
+    // As in a project's directory: whoever chose the place trusts its owner.
+    ASSERT_EQ(chown(place.path().c_str(), another, another), 0);
+    give(cache, one, 0755);
+    EXPECT_EQ(places(), "shared shared");
+}
+
+TEST_F(SharedCache, OfASiteIsUsedIfItsOwnersAreTrusted) {
+    const auto images = [&](uid_t owner) {
+        return test::as_user(one, 022, [&] {
+            const auto found = images_of_site({.directory = cache, .owner = owner});
+            std::string names;
+            for (const auto& directory : found.directories)
+                names += directory.filename().string() + " ";
+            return names + found.obstacle;
+        });
+    };
+    give(cache, 0, 0755);
+    EXPECT_EQ(images(0), "") << "it was not filled yet";
+    give(cache / "images", 0, 0755);
+    give(cache / "images/0", 0, 0755);
+    give(cache / "images/65534", another, 0755);
+    EXPECT_EQ(images(0), "0 ");
+    EXPECT_EQ(images(another), "0 65534 ");
+    give(cache / "images", another, 0755);
+    EXPECT_EQ(images(0), (cache / "images").string() + ": it belongs to another user");
+    EXPECT_EQ(images(another), "0 65534 ");
+    give(cache, 0, 01777);
+    EXPECT_EQ(images(another), "0 65534 ");
+    give(cache, 0, 0777);
+    EXPECT_EQ(images(another), cache.string() + ": everybody can write to it");
+    give(cache, 0, 0755);
+    give(cache / "images", 0, 0755);
+    give(cache / "images/0", 0, 0700);
+    EXPECT_EQ(images(0), (cache / "images/65534").string() + ": it belongs to another user");
+    fs::remove_all(cache / "images/65534");
+    EXPECT_EQ(images(0), (cache / "images/0").string() + ": Permission denied");
+}
+
+TEST_F(SharedCache, OfASiteCanBeReadWhateverTheUmask) {
+    give(cache, one, 0755);
+    const auto made = [&](mode_t umask, mode_t umask_bits) {
+        return test::as_user(one, umask, [&] {
+            const auto done = make_images_for_all(cache, umask_bits);
+            return done ? std::string() : to_string(done.error());
+        });
+    };
+    EXPECT_EQ(made(077, 022), "");
+    for (const auto& directory : {cache / "images", cache / "images" / std::to_string(one)})
+        EXPECT_EQ(test::mode_of(directory), 0755U);
+    fs::remove_all(cache / "images");
+    EXPECT_EQ(made(077, 027), "");
+    const auto directory = cache / "images" / std::to_string(one);
+    EXPECT_EQ(test::mode_of(directory), 0750U);
+    EXPECT_EQ(test::as_user(one, 077, [&] { return make_images(cache) ? "good" : "bad"; }), "good");
+    EXPECT_EQ(test::mode_of(directory), 0750U) << "others still read it";
+    ASSERT_EQ(chmod(directory.c_str(), 0770), 0);
+    EXPECT_EQ(test::as_user(one, 077, [&] { return make_images(cache) ? "good" : "bad"; }), "bad");
 }
 
 } // namespace containerize::conda

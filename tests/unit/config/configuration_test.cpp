@@ -131,7 +131,8 @@ TEST_F(ConfigTest, MapsAreMergedByName) {
 
 TEST_F(ConfigTest, ReadsEveryKey) {
     machine("defaults:\n  prefix: /envs/$USER\n  channels: [conda-forge, 'https://x.org/c', /srv/channel]\n"
-            "  conda_config: No\n  cache: ~/cache\n  exec_environments: ~/exec\n  exec_limit: 3G\n"
+            "  conda_config: No\n  cache: ~/cache\n  cache_limit: 50G\n  cache_age: none\n  "
+            "site_caches: [/srv/cache, ~/site]\n  exec_environments: ~/exec\n  exec_limit: 3G\n"
             "  staging: /local/${USER}\n  base: host\n"
             "  compression: lz4\n  block_size: 1M\n  jobs: 4\n  max_jobs: 16\n  python: conda:3.12\n  "
             "installer: uv\n"
@@ -344,6 +345,17 @@ TEST(Sizes, HaveUnitsOfPowersOf1024) {
     for (const char* text :
          {"", "G", "10g", "-1", "1.5G", "10 G", "10GB", "16777216T", "18446744073709551616"})
         EXPECT_EQ(test::error_of(parse_size(text)).what, "invalid size: '" + std::string(text) + "'");
+}
+
+TEST(Limits, CanBeNone) {
+    EXPECT_EQ(test::good(parse_limit("50G")), 50ULL << 30U);
+    EXPECT_EQ(test::good(parse_limit("none")), std::nullopt);
+    EXPECT_EQ(test::error_of(parse_limit("some")).what, "invalid size: 'some'");
+    EXPECT_EQ(test::good(parse_age("1d")), std::chrono::days(1));
+    EXPECT_EQ(test::good(parse_age("36500d")), std::chrono::days(36500));
+    EXPECT_EQ(test::good(parse_age("none")), std::nullopt);
+    for (const char* text : {"", "d", "0d", "-1d", "90", "90 d", "90D", "1.5d", "36501d", "12h"})
+        EXPECT_EQ(test::error_of(parse_age(text)).what, "invalid age: '" + std::string(text) + "'");
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,13 @@ using test::error_of;
 using test::good;
 using test::TemporaryDirectory;
 
+std::set<std::string> in_order(const std::vector<std::string>& names) {
+    return {names.begin(), names.end()};
+}
+
 class Images : public testing::Test {
 protected:
-    Images() : images(make("cache"), make("fallback")) {}
+    Images() : images({.directory = make("cache"), .fallback = make("fallback")}) {}
 
     fs::path make(const char* name) {
         fs::create_directory(work / name);
@@ -118,7 +123,7 @@ TEST_F(Images, ThatFailLeaveNothing) {
 }
 
 TEST_F(Images, AreMadeElsewhereIfTheCacheCannotBeWritten) {
-    const PackageImages unwritable(work / "missing", work / "fallback");
+    const PackageImages unwritable({.directory = work / "missing", .fallback = work / "fallback"});
     const auto made = good(unwritable.make(
         key, {}, [](image::Writer& writer) { return writer.add_directory("d", {.mode = 0755}); }));
     EXPECT_TRUE(made->lookup(made->root(), "d"));
@@ -150,16 +155,94 @@ TEST_F(Images, AreVerifiedAndRemoved) {
     EXPECT_EQ(verified.good.bytes, size);
     EXPECT_EQ(verified.damaged, std::vector<fs::path>{damaged});
     EXPECT_FALSE(fs::exists(damaged));
-    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).files, 0U);
+    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).removed.files, 0U);
     for (const auto& name : std::vector<std::string>{key.file_name(), ".new-1-1", "notes.txt"}) {
         const std::array old = {timespec{.tv_sec = 1, .tv_nsec = 0}, timespec{.tv_sec = 1, .tv_nsec = 0}};
         EXPECT_EQ(utimensat(AT_FDCWD, (work / "cache" / name).c_str(), old.data(), 0), 0);
     }
     EXPECT_NE(images.find(key), nullptr); // now it was used
-    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).files, 1U);
+    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(1))).removed.files, 1U);
     EXPECT_TRUE(fs::exists(file()));
-    EXPECT_EQ(good(remove_images(work / "cache", std::chrono::hours(0))).files, 1U);
-    EXPECT_EQ(names("cache"), std::vector<std::string>{"notes.txt"});
+    {
+        const auto build = good(lock_for_reading(work / "cache"));
+        const auto removed = good(remove_images(work / "cache", std::chrono::hours(0)));
+        EXPECT_TRUE(removed.in_use);
+        EXPECT_EQ(removed.removed.files, 0U);
+    }
+    const auto removed = good(remove_images(work / "cache", std::chrono::hours(0)));
+    EXPECT_FALSE(removed.in_use);
+    EXPECT_EQ(removed.removed.files, 1U);
+    EXPECT_EQ(in_order(names("cache")), (std::set<std::string>{".lock", "notes.txt"}));
+}
+
+TEST_F(Images, AreListedWithTheirLastUse) {
+    good(add("content"));
+    std::ofstream(work / "cache/.new-1-1") << "a build that runs";
+    const std::array old = {timespec{.tv_sec = 7, .tv_nsec = 0}, timespec{.tv_sec = 7, .tv_nsec = 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, file().c_str(), old.data(), 0), 0);
+    auto listed = image_files_in(work / "cache");
+    ASSERT_EQ(listed.size(), 1U);
+    EXPECT_EQ(listed[0].path, file());
+    EXPECT_EQ(listed[0].bytes, fs::file_size(file()));
+    EXPECT_EQ(listed[0].last_use, 7);
+    EXPECT_NE(images.find(key), nullptr);
+    EXPECT_GT(image_files_in(work / "cache").at(0).last_use, 7);
+}
+
+TEST_F(Images, OfASiteAreOnlyRead) {
+    good(add("content"));
+    const OthersImages site{.directory = work / "site", .owner = geteuid()};
+    fs::rename(work / "cache", site.directory);
+    make("cache");
+    const auto of_site = site.directory / key.file_name();
+    const std::array old = {timespec{.tv_sec = 7, .tv_nsec = 0}, timespec{.tv_sec = 7, .tv_nsec = 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, of_site.c_str(), old.data(), 0), 0);
+    const PackageImages user({.directory = work / "cache", .others = {site}, .fallback = work / "fallback"});
+    EXPECT_NE(user.find(key), nullptr);
+    EXPECT_EQ(image_files_in(site.directory).at(0).last_use, 7);
+    EXPECT_TRUE(names("cache").empty());
+    EXPECT_EQ(images_in(site).files, 1U);
+    EXPECT_EQ(good(verify_images(site, 2)).good.files, 1U);
+
+    ASSERT_EQ(chmod(of_site.c_str(), 0664), 0);
+    EXPECT_EQ(user.find(key), nullptr) << "a group can write to it";
+    ASSERT_EQ(chmod(of_site.c_str(), 0644), 0);
+    const auto whole = good(read_file(of_site));
+    std::ofstream(of_site, std::ios::trunc) << whole.substr(0, whole.size() - 1) + "?";
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(user.find(key), nullptr);
+    EXPECT_TRUE(testing::internal::GetCapturedStderr().contains(of_site.string()));
+    EXPECT_EQ(good(verify_images(site, 2)).damaged, std::vector{of_site});
+    EXPECT_TRUE(fs::exists(of_site)) << "it is not ours to remove";
+}
+
+TEST_F(Images, OfASiteBelongToItsOwner) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+    good(add("content"));
+    fs::rename(work / "cache", work / "site");
+    make("cache");
+    constexpr uid_t owner = 12345;
+    ASSERT_EQ(chown((work / "site" / key.file_name()).c_str(), owner, owner), 0);
+    const auto found_with = [&](uid_t trusted) {
+        const PackageImages user({.directory = work / "cache",
+                                  .others = {{.directory = work / "site", .owner = trusted}},
+                                  .fallback = work / "fallback"});
+        return user.find(key) != nullptr;
+    };
+    EXPECT_TRUE(found_with(owner));
+    EXPECT_FALSE(found_with(owner + 1));
+    EXPECT_FALSE(found_with(0));
+}
+
+TEST_F(Images, ForASiteCanBeReadByAll) {
+    good(add("content"));
+    EXPECT_EQ(test::mode_of(file()), 0600U);
+    const PackageImages site({.directory = work / "cache", .fallback = work / "fallback", .mode = 0644});
+    EXPECT_NE(site.find(key), nullptr);
+    EXPECT_EQ(test::mode_of(file()), 0644U) << "made before";
+    fs::remove(file());
+    good(site.make(key, {}, [](image::Writer& writer) { return writer.add_directory("d", {}); }));
+    EXPECT_EQ(test::mode_of(file()), 0644U);
 }
 
 } // namespace
