@@ -269,7 +269,7 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
                     "A pip requirements file, in addition to SPEC")
         ->allow_extra_args(false) // what follows the file is a separate argument
         ->type_name("FILE");
-    command.add_option("--environment", arguments.environment, "Environment of a pixi lock file")
+    command.add_option("--environment", arguments.environment, "Environment of a pixi.toml or a pixi.lock")
         ->type_name("NAME")
         ->default_str("default");
     command
