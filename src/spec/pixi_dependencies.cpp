@@ -48,7 +48,7 @@ public:
             return toml_.refuse(value_, "invalid name of a package: '" + printable_line(name_) + "'");
         if (const auto* version = value_.as_string()) {
             TRY(add("version", version->get()));
-            return finish(name_ + "[" + attributes_ + "]");
+            return finish(with_attributes());
         }
         const auto* table = value_.as_table();
         if (table == nullptr)
@@ -61,7 +61,7 @@ public:
             const auto text = TRY(toml_.text(*table, key));
             TRY(add(of_spec, text));
         }
-        return finish(attributes_.empty() ? name_ : name_ + "[" + attributes_ + "]");
+        return finish(with_attributes());
     }
 
 private:
@@ -84,11 +84,16 @@ private:
 
     Status add(std::string_view key, const std::string& text) {
         const auto value = std::string(trimmed(text));
+        if (key == "version" && value == "*") return {};
         const char quote = value.find('"') == value.npos ? '"' : '\'';
         if (value.find(quote) != value.npos || value.find('#') != value.npos)
             return toml_.refuse(value_, "invalid `" + std::string(key) + "` of '" + name_ + "'");
         attributes_ += (attributes_.empty() ? "" : ",") + std::string(key) + "=" + quote + value + quote;
         return {};
+    }
+
+    [[nodiscard]] std::string with_attributes() const {
+        return attributes_.empty() ? name_ : name_ + "[" + attributes_ + "]";
     }
 
     /// A package at an address, with a checksum if there is one.

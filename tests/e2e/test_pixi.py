@@ -37,7 +37,7 @@ torchlike = "<2"
 MY_SETTING = "42"
 [tasks]
 start = "python -V"
-[feature.test.dependencies]
+[feature.torch.dependencies]
 torchlike = "*"
 [feature.test.pypi-dependencies]
 six = "==1.16.0"
@@ -45,11 +45,13 @@ own = {path = "own"}
 [feature.test.activation.env]
 MY_SETTING = "43"
 [environments]
-test = ["test"]
+test = ["test", "torch"]
+torch = {features = ["torch"], no-default-feature = true}
 """
 
 
 def test_an_environment_of_a_manifest_is_built_and_updated(build):
+    build.user.run("mkdir", build.work / "own")
     build.user.write(build.work / "own/pyproject.toml", '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"\n'
                      '[project]\nname = "own"\nversion = "1.0"\ndescription = "x"\n')
     build.user.write(build.work / "own/own.py", "")
@@ -64,16 +66,20 @@ def test_an_environment_of_a_manifest_is_built_and_updated(build):
     assert python(build, "import os, own, six; print(six.__version__, os.environ['MY_SETTING'])") == "1.16.0 43"
     # The constraint keeps version 2 out.
     assert build.run("_debug_exec", "cat", build.prefix / "share/torchlike").stdout == "old"
-    # A lock of one environment gives the same packages.
-    lock = build.work / "test.lock"
-    build.user.run(build.tool, "lock", "--environment", "test", "-o", lock, spec, env=env)
-    locked = {record["name"]: record["version"] for record in json.loads(lock.read_text())["conda"]}
-    assert locked["torchlike"] == "1.13" and locked["where"]
+def test_a_lock_of_an_environment(build):
+    lock = build.work / "torch.lock"
+    spec = manifest(build, FEATURES.replace("[constraints]", "[feature.torch.constraints]"))
+    build.user.run(build.tool, "lock", "--environment", "torch", "-o", lock, spec, env={"CONTAINERIZE_CACHE": str(build.work / "cache")})
+    written = json.loads(lock.read_text())
+    assert [(record["name"], record["version"]) for record in written["conda"]] == [("torchlike", "1.13")]
+    assert written["channels"] == [f"file://{build.channels}/main"]
 
 
 def test_the_machine_of_a_manifest(build):
     cuda = manifest(build, '[dependencies]\ntorchlike = "*"\n[system-requirements]\ncuda = "12"\n')
-    assert build.plan(cuda, env={"CONDA_OVERRIDE_CUDA": ""})["torchlike"]["build"] == "cpu"  # the user's word
+    assert build.plan(manifest(build, '[dependencies]\ntorchlike = "*"\n', name="other.toml"))["torchlike"]["build"] == "cpu"
+    without = build.refused(cuda, env={"CONDA_OVERRIDE_CUDA": ""})  # the user's word counts
+    assert f"{cuda}:8: the environment needs another machine: __cuda=12: this one has no __cuda" in without
     assert build.plan(cuda)["torchlike"]["build"] == "cuda"  # this machine has no driver
     old = build.refused(cuda, "--cuda", "11.8")
     assert f"{cuda}:8: the environment needs another machine: __cuda=12: this one has __cuda=11.8=0" in old
