@@ -10,12 +10,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace containerize::config {
 
 enum class Key {
     prefix,
     channels,
+    mirrors,
     conda_config,
     cache,
     exec_environments,
@@ -43,7 +45,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 28;
+inline constexpr std::size_t number_of_keys = 29;
 
 enum class Kind {
     text,
@@ -77,6 +79,8 @@ const KeyInfo* find_key(std::string_view name);
 std::optional<bool> parse_flag(std::string_view text);
 /// Parses a number of bytes: "500M", "10G". The units are powers of 1024.
 Result<std::uint64_t> parse_size(std::string_view text);
+/// Parses "PREFIX=URL", both of which are addresses without logins; nothing for other texts.
+std::optional<std::pair<std::string, std::string>> parse_mirror(std::string_view text);
 /// Parses an octal umask. Refuses one that restricts the user's own permissions.
 std::optional<unsigned> parse_umask(std::string_view text);
 
