@@ -74,9 +74,7 @@ private:
                                     "Build it with `pixi build`, and give the resulting package: `url = "
                                     "\"FILE.conda\"`.");
         for (const char* key : {"extras", "flags", "when"})
-            if (table.contains(key))
-                return toml_.refuse(value_, std::string("'") + key + "' is not supported", {},
-                                    "Request what it stands for under a name of its own.");
+            if (table.contains(key)) TRY(finish(name_ + "[" + key + "=x]")); // which says what to do instead
         return check_pixi_keys(toml_, table, name_,
                                {"version", "build", "build-number", "file-name", "channel", "subdir",
                                 "license", "license-family", "md5", "sha256", "url"});

@@ -233,6 +233,10 @@ TEST_F(PixiManifest, WhatCannotBeDoneIsRefused) {
         rest("b = {path = \"x\"}"),
         "FILE:6: 'b' must be built from source, which containerize cannot do: it has `path`\nBuild it with "
         "`pixi build`, and give the resulting package: `url = \"FILE.conda\"`.");
+    EXPECT_EQ(rest("b = {version = \"1\",\n when = \"__unix\",\n}"),
+              "FILE:6: invalid package specification: 'b[when=x]': 'when' is not supported\nLeave it out, or "
+              "request "
+              "the package only where the condition holds.");
     EXPECT_EQ(rest("b = {verson = \"1\"}"),
               "FILE:6: `verson` is not a key that containerize knows in b\nDid you mean `version`?");
     EXPECT_EQ(rest("b = \"1 2 3\""),
