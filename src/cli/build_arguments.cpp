@@ -189,8 +189,8 @@ CLI::Option* add_spec(CLI::App& command, BuildArguments& arguments) {
     return command
         .add_option(
             "SPEC", arguments.spec,
-            "A conda environment.yml, a pip requirements file, a lock file of conda, pixi, uv, poetry, "
-            "pipenv or pip, a pyproject.toml, or a Python script with metadata")
+            "A conda environment.yml, a pixi.toml, a pip requirements file, a lock file of conda, pixi, uv, "
+            "poetry, pipenv or pip, a pyproject.toml, or a Python script with metadata")
         ->type_name("FILE");
 }
 
@@ -249,6 +249,9 @@ void add_platform_option(CLI::App& command, BuildArguments& arguments, const cha
 
 void add_requirements_options(CLI::App& command, BuildArguments& arguments) {
     command.option_defaults()->group("Packages");
+    command.add_option("--environment", arguments.environment, "Environment of a pixi.toml or a pixi.lock")
+        ->type_name("NAME")
+        ->default_str("default");
     command
         .add_option("--group", arguments.groups,
                     "Dependency group of a Python project to install, in addition to its dependencies")
@@ -271,9 +274,6 @@ void add_content_options(CLI::App& command, BuildArguments& arguments) {
                     "A pip requirements file, in addition to SPEC")
         ->allow_extra_args(false) // what follows the file is a separate argument
         ->type_name("FILE");
-    command.add_option("--environment", arguments.environment, "Environment of a pixi lock file")
-        ->type_name("NAME")
-        ->default_str("default");
     command
         .add_option("--category", arguments.categories,
                     "Category of a conda-lock file to install, in addition to main")

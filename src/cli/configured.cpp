@@ -98,6 +98,9 @@ inputs::SiteSettings Configured::site_settings(bool wrapper_paths_typed) const {
     for (auto& channel : located(config_.list(Key::channels)))
         if (channel.where.starts_with(config::machine_file().string() + ":"))
             site.machine_channels.push_back(std::move(channel));
+    for (const auto& setting : config_.list(Key::mirrors))
+        if (auto mirror = config::parse_mirror(setting.value))
+            site.mirrors.push_back({.prefix = std::move(mirror->first), .url = std::move(mirror->second)});
     const auto& paths = config_[Key::wrapper_paths];
     for (const auto* part : {&paths.prepends, &paths.settings, &paths.appends})
         if (part != &paths.settings || paths.forced || !wrapper_paths_typed)

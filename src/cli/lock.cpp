@@ -39,7 +39,7 @@ void add_lock(CLI::App& app, Call& call) {
     command->footer(lock_examples);
     command
         ->add_option("SPEC", arguments->spec,
-                     "A conda environment.yml, a requirements file or a Python project")
+                     "A conda environment.yml, a pixi.toml, a requirements file or a Python project")
         ->required()
         ->type_name("FILE");
     add_output_option(*command, arguments->output);

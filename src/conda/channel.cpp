@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,6 +79,22 @@ std::string with_token(const std::string& url, const Config& config) {
     return url.substr(0, host_end) + "/t/" + best->second + url.substr(host_end);
 }
 
+/// Where to fetch what is at the URL: the mirrors of the longest prefix, then the URL itself. A login in the
+/// URL is only for its own server.
+std::vector<std::string> addresses_of(const std::string& url, const Config& config) {
+    const auto plain = without_credentials(url);
+    std::size_t longest = 0;
+    for (const auto& mirror : config.url_mirrors)
+        if (plain == mirror.prefix || below(plain, mirror.prefix))
+            longest = std::max(longest, mirror.prefix.size());
+    std::vector<std::string> addresses;
+    for (const auto& mirror : config.url_mirrors)
+        if (mirror.prefix.size() == longest && plain.starts_with(mirror.prefix))
+            addresses.push_back(with_token(mirror.url + plain.substr(longest), config));
+    addresses.push_back(with_token(url, config));
+    return addresses;
+}
+
 /// The short name of the channel at a canonical URL.
 std::string name_of(const std::string& url, const Config& config) {
     const auto place = without_scheme(url);
@@ -101,7 +118,7 @@ Channel at_url(std::string_view text, const Config& config) {
         url.insert(4, "s");
     channel.url = without_credentials(url);
     channel.name = name_of(channel.url, config);
-    channel.mirrors = {with_token(url, config)};
+    channel.mirrors = addresses_of(url, config);
     return channel;
 }
 
@@ -148,8 +165,8 @@ Result<Channel> named(const Located& asked, const Config& config) {
                           "its URL is not an http, https or file URL: " + without_credentials(url),
                           asked.where, other_address);
     }
+    const auto own_url = std::exchange(channel.url, {});
     channel.mirrors.clear();
-    bool has_own = false;
     for (const auto& mirror : mirrored->second) {
         if (!can_fetch(mirror)) {
             log::detail(fmt::format("the mirror {} of {} is ignored: it is not an http, https or file URL",
@@ -157,15 +174,14 @@ Result<Channel> named(const Located& asked, const Config& config) {
             continue;
         }
         const auto one = at_url(mirror, config);
-        has_own = has_own || one.url == channel.url;
-        channel.mirrors.push_back(one.mirrors.front());
+        // If only mirrors are configured, the channel may not exist anywhere else.
+        if (channel.url.empty() || one.url == own_url) channel.url = one.url;
+        channel.mirrors.insert(channel.mirrors.end(), one.mirrors.begin(), one.mirrors.end());
     }
     if (channel.mirrors.empty())
         return fail_input("the channel '" + name + "' cannot be used",
                           "none of its mirrored_channels is an http, https or file URL", asked.where,
                           other_address);
-    // If only mirrors are configured, the channel may not exist anywhere else.
-    if (!has_own) channel.url = without_credentials(channel.mirrors.front());
     channel.name = name;
     return channel;
 }
@@ -382,7 +398,7 @@ std::vector<std::string> download_urls(const std::string& url, const std::vector
         if (const auto channel = named({name, {}}, config))
             for (const auto& base : {channel->url, at_url(url_of_name(name, config), config).url})
                 if (auto result = through(*channel, base); !result.empty()) return result;
-    return {with_token(url, config)};
+    return addresses_of(url, config);
 }
 
 } // namespace containerize::conda

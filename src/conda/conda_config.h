@@ -18,6 +18,11 @@ enum class ChannelPriority { strict, flexible, disabled };
 /// With the words of conda's configuration.
 http::Settings default_http();
 
+/// An address from which to fetch what is at URLs with the prefix, which ends before a slash.
+struct UrlMirror {
+    std::string prefix, url; ///< http or https, without logins and slashes at the end
+};
+
 /// The values are those without any file or variable (--no-config).
 struct Config {
     std::vector<Located> channels;         ///< as written; highest priority first
@@ -26,6 +31,7 @@ struct Config {
     std::map<std::string, std::string> custom_channels; ///< e.g. "pkgs/main" -> the parent URL
     std::map<std::string, std::vector<std::string>> custom_multichannels; ///< a name for several channels
     std::map<std::string, std::vector<std::string>> mirrored_channels;    ///< name -> URLs, best first
+    std::vector<UrlMirror> url_mirrors; ///< of our own configuration, not conda's; best first
     std::vector<std::string> allowed_channels, denied_channels; ///< if empty, all are allowed and none denied
     /// Channels named by the machine's own files (/etc/conda, /var/lib/conda) under channels and
     /// default_channels: their author is taken to have accepted the channels' terms. Files in home

@@ -39,6 +39,14 @@ Status check_channel(const std::string& value) {
     return fail_input("invalid channel: '" + value + "'", {}, {}, "Give a name, a URL or an absolute path.");
 }
 
+Status check_mirror(const std::string& value) {
+    if (parse_mirror(value)) return {};
+    return fail_input("invalid mirror: '" + without_credentials_within(value) + "'", {}, {},
+                      "Give PREFIX=URL, such as "
+                      "https://conda.anaconda.org/bioconda=https://mirror.example.org/bioconda. For logins, "
+                      "use ~/.netrc.");
+}
+
 Status check_flag(const std::string& value) {
     if (parse_flag(value)) return {};
     return fail_input("not true or false: '" + value + "'");
@@ -113,6 +121,15 @@ const std::array<KeyInfo, number_of_keys>& all_keys() {
          .description = "conda channels for environment files that name none. The section `defaults` applies "
                         "only if `.condarc` has no `channels`. The section `force` replaces all others. "
                         "Channels in `prepends` and `appends` are placed before and after the result"},
+        {.key = Key::mirrors,
+         .name = "mirrors",
+         .kind = Kind::list,
+         .check = check_mirror,
+         .otherwise = "none",
+         .description =
+             "`PREFIX=URL`: the address from which to fetch what a conda channel has below the prefix, such "
+             "as `https://conda.anaconda.org=https://mirror.example.org/conda`. Several for one prefix are "
+             "tried in turn, then the channel itself. The longest prefix counts"},
         {.key = Key::conda_config,
          .name = "conda_config",
          .kind = Kind::flag,
@@ -388,6 +405,18 @@ Result<std::optional<std::chrono::days>> parse_age(std::string_view text) {
     if (number && *number >= 1 && *number <= 36500) return std::chrono::days(*number);
     return fail_input("invalid age: '" + std::string(text) + "'", {}, {},
                       "Give a number of days, such as 90d, or none.");
+}
+
+std::optional<std::pair<std::string, std::string>> parse_mirror(std::string_view text) {
+    const auto is_address = [](std::string_view url) {
+        return (url.starts_with("https://") || url.starts_with("http://")) && !url_host(url).empty() &&
+               url.find_first_of(" \t?#@=") == url.npos;
+    };
+    const auto equals = std::min(text.find('='), text.size());
+    const auto prefix = text.substr(0, equals);
+    const auto url = text.substr(std::min(equals + 1, text.size()));
+    if (!is_address(prefix) || !is_address(url)) return std::nullopt;
+    return std::pair(std::string(without_end_slash(prefix)), std::string(without_end_slash(url)));
 }
 
 std::optional<unsigned> parse_umask(std::string_view text) {

@@ -11,12 +11,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace containerize::config {
 
 enum class Key {
     prefix,
     channels,
+    mirrors,
     conda_config,
     cache,
     cache_limit,
@@ -47,7 +49,7 @@ enum class Key {
     environment,
     umask
 };
-inline constexpr std::size_t number_of_keys = 31;
+inline constexpr std::size_t number_of_keys = 32;
 
 enum class Kind {
     text,
@@ -85,6 +87,8 @@ Result<std::uint64_t> parse_size(std::string_view text);
 Result<std::optional<std::uint64_t>> parse_limit(std::string_view text);
 /// Parses a number of days: "90d". Nothing for "none".
 Result<std::optional<std::chrono::days>> parse_age(std::string_view text);
+/// Parses "PREFIX=URL", both of which are addresses without logins; nothing for other texts.
+std::optional<std::pair<std::string, std::string>> parse_mirror(std::string_view text);
 /// Parses an octal umask. Refuses one that restricts the user's own permissions.
 std::optional<unsigned> parse_umask(std::string_view text);
 

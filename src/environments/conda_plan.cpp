@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "root/root.h"
+#include "spec/pixi_platform.h"
 #include "util/log.h"
 #include "util/progress.h"
 #include "util/timings.h"
@@ -78,6 +79,8 @@ Result<conda::SolveRequest> make_request(const inputs::Inputs& inputs,
         request.wanted.push_back(
             {.spec = dependency.spec, .channels = std::move(urls), .where = dependency.where});
     }
+    for (const auto& constraint : inputs.conda->constraints)
+        request.pins.push_back({.spec = constraint.spec, .channels = {}, .where = constraint.where});
     // pip requirements need pip, and therefore Python, in the environment.
     const auto asks_for = [&](const char* name) {
         return std::ranges::any_of(request.wanted, [name](const auto& one) { return one.spec.name == name; });
@@ -183,6 +186,37 @@ Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
     return {};
 }
 
+/// Whether the user says what the machine has.
+bool is_given(const std::string& package, const inputs::BuildOptions& options,
+              const Environment& environment) {
+    if (package == "__cuda" && !options.conda.cuda.empty()) return true;
+    return environment.contains("CONDA_OVERRIDE_" + upper(package.substr(2)));
+}
+
+/// Takes the virtual packages that the input declares instead of the machine's, which must be at least as
+/// new. The driver for CUDA may be on other nodes only.
+Status declare_machine(const inputs::BuildOptions& options, const inputs::Inputs& inputs,
+                       std::vector<conda::VirtualPackage>& machine) {
+    for (const auto& [package, where] : inputs.conda->machine) {
+        const bool given = is_given(package.name, options, inputs.environment);
+        const auto wanted = package.name + "=" + package.version +
+                            (package.name == "__archspec" ? "=" + package.build : std::string());
+        const bool may_be_missing = package.name == "__cuda" && !given;
+        if (!may_be_missing && !spec::satisfies(machine, wanted)) {
+            const auto own = std::ranges::find(machine, package.name, &conda::VirtualPackage::name);
+            return fail_input("the environment needs another machine: " + wanted,
+                              own == machine.end()
+                                  ? "this one has no " + package.name
+                                  : "this one has " + own->name + "=" + own->version + "=" + own->build,
+                              where, "Build it on such a machine, or correct the file.");
+        }
+        if (given) continue;
+        std::erase_if(machine, [&](const auto& one) { return one.name == package.name; });
+        machine.push_back(package);
+    }
+    return {};
+}
+
 struct Solved {
     CondaPlan plan;
     std::vector<std::string> removed; ///< names of packages
@@ -232,6 +266,7 @@ Result<Solved> solve(const inputs::BuildOptions& options, const inputs::Inputs& 
     auto machine = TRY(conda::virtual_packages(
         inputs.environment, {.subdir = options.conda.subdir, .cuda = options.conda.cuda, .root = root.get()},
         image::DirectoryView("/")));
+    TRY(declare_machine(options, inputs, machine));
     for (const auto& package : machine)
         log::detail(fmt::format("the machine: {} {} {}", package.name, package.version, package.build));
 

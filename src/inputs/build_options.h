@@ -50,6 +50,7 @@ struct SiteSettings {
     std::vector<Located> channels, first_channels, last_channels;
     bool channels_forced = false;
     std::vector<Located> machine_channels;  ///< named by the machine's own file
+    std::vector<conda::UrlMirror> mirrors;  ///< of conda's channels
     std::vector<std::string> wrapper_paths; ///< for new installations; missing ones are ignored
     /// Set at every launch. --environ overrides the first list, but not the second.
     std::vector<launch::EnvironmentChange> environment, forced_environment;

@@ -2,6 +2,7 @@
 
 #include "conda/virtual_packages.h"
 #include "core/filesystem.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "inputs/secrets.h"
 #include "manifest/manifest.h"
@@ -104,6 +105,7 @@ Status check_isolation(const BuildOptions& options) {
 Status read_conda_config(const BuildOptions& options, Inputs& inputs) {
     inputs.conda_config =
         TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
+    inputs.conda_config.url_mirrors = options.site.mirrors;
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
                       options.site.machine_channels.end());
@@ -256,6 +258,15 @@ Status read_more_requirements(const BuildOptions& options, Inputs& inputs) {
     return {};
 }
 
+/// Fails if the file leaves out newer packages and the user does not.
+Status check_exclude_newer(const BuildOptions& options, const spec::CondaEnvironment& environment) {
+    const auto& written = environment.exclude_newer;
+    if (written.text.empty() || options.exclude_newer) return {};
+    return fail_input("the `exclude-newer` of this file must be given as an option",
+                      "it would have no effect otherwise", written.where,
+                      "Give --exclude-newer " + shell_quoted(printable_line(written.text)) + ".");
+}
+
 Status take_converted(spec::ConvertedFile converted, Inputs& inputs) {
     inputs.requirements = TRY(spec::requirements_of(std::move(converted), inputs.spec));
     inputs.files = inputs.requirements->files;
@@ -285,7 +296,8 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
     inputs.files = {inputs.spec};
     TRY(read_conda_config(options, inputs));
     if (const auto* read = std::get_if<spec::EnvironmentReader>(&format.reader)) {
-        inputs.conda = TRY((*read)(inputs.spec));
+        inputs.conda = TRY((*read)(inputs.spec, choice));
+        TRY(check_exclude_newer(options, *inputs.conda));
         if (inputs.conda->channels.empty()) add_channels(options.site, inputs.conda_config);
         return add_requirements(options, inputs);
     }

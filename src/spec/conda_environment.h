@@ -25,14 +25,24 @@ struct CondaDependency {
     std::string where; ///< "file:line"
 };
 
+/// A virtual package that an environment was declared for.
+struct MachineRequirement {
+    conda::VirtualPackage package;
+    std::string where; ///< "file:line"
+};
+
 struct CondaEnvironment {
     std::string name;
     std::vector<Located> channels; ///< highest priority first
     bool no_defaults = false;      ///< `nodefaults`: ignore the configuration's channels
     std::vector<CondaDependency> dependencies;
-    std::vector<Located> pip; ///< lines of a requirements file
+    std::vector<CondaDependency> constraints; ///< restrict packages without requesting them
+    std::vector<Located> pip;                 ///< lines of a requirements file
     std::vector<std::pair<std::string, std::string>> variables;
     std::optional<conda::ChannelPriority> channel_priority;
+    /// Packages are chosen for a machine with these, one for each name.
+    std::vector<MachineRequirement> machine;
+    Located exclude_newer;          ///< as written; empty if it is not set
     std::vector<std::string> notes; ///< for the user: keys that have no effect here
 };
 
@@ -104,6 +114,10 @@ struct LockChoice {
     /// The machine's virtual packages. Called only if a pixi lock file has several platforms for `subdir`.
     std::function<Result<std::vector<conda::VirtualPackage>>()> machine = {};
 };
+
+/// Reads an environment of a pixi.toml, or of a pyproject.toml with nothing but pixi's tables. What cannot be
+/// done is refused.
+Result<CondaEnvironment> read_pixi_toml(const std::filesystem::path& file, const LockChoice& choice);
 
 /// Fails with an input error if `choice` selects a part of the file, by an option that is for another format.
 Status check_choice(const Format& format, const std::filesystem::path& file, const LockChoice& choice);

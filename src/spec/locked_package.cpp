@@ -35,14 +35,6 @@ std::optional<std::string> value_of(std::string_view part, std::string_view key)
     return url_decoded(part.substr(key.size() + 1));
 }
 
-/// The URL in the form in which none of it is a marker for pip, which could contain the checksum: pip reads
-/// one after a semicolon, and ends a URL at a blank.
-std::string without_marker(const std::string& url) {
-    auto result = url_encoded(url);
-    replace_all(result, ";", "%3B");
-    return result;
-}
-
 Result<std::string> git_requirement(const GitSource& source, const LockedRequirement& package,
                                     const std::string& where) {
     if (source.commit.empty())
@@ -194,6 +186,12 @@ Result<conda::PackageRecord> record_of_url(const std::string& text, const fs::pa
         url = "file://" + fs::absolute(file.parent_path() / url).lexically_normal().string();
     set_address(record, url, spec.channel);
     return record;
+}
+
+std::string without_marker(const std::string& url) {
+    auto result = url_encoded(url);
+    replace_all(result, ";", "%3B");
+    return result;
 }
 
 std::optional<GitSource> parse_git_source(std::string_view text) {

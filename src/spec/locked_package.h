@@ -33,6 +33,10 @@ struct GitSource {
 /// Returns nothing if `text` does not start with "git+".
 std::optional<GitSource> parse_git_source(std::string_view text);
 
+/// The URL in the form in which none of it is a marker for pip, which could contain the checksum: pip reads
+/// one after a semicolon, and ends a URL at a blank.
+std::string without_marker(const std::string& url);
+
 /// A pip package in a lock.
 struct LockedRequirement {
     std::string name = {}, version = {};

@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "core/url.h"
 #include "spec/locked_package.h"
+#include "spec/pixi_platform.h"
 #include "util/yaml_file.h"
 
 #include <algorithm>
@@ -17,41 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto known_versions = std::to_array<std::string_view>({"4", "5", "6", "7"});
-
-/// The N of "x86_64_vN", where each level includes the lower ones. Nothing for other names.
-std::optional<int> level_of(std::string_view architecture) {
-    constexpr std::string_view levels = "x86_64_v";
-    if (architecture == "x86_64") return 1;
-    if (!architecture.starts_with(levels)) return std::nullopt;
-    return to_number<int>(architecture.substr(levels.size()));
-}
-
-/// Whether the machine satisfies "__glibc=2.28", "__archspec=1=x86_64_v3" or "__cuda >=12".
-bool has(const std::vector<conda::VirtualPackage>& machine, std::string_view wanted) {
-    const auto end = std::min(wanted.find_first_of(" =<>!~"), wanted.size());
-    const auto found =
-        std::ranges::find(machine, std::string(wanted.substr(0, end)), &conda::VirtualPackage::name);
-    if (found == machine.end()) return false;
-    auto rest = wanted.substr(end);
-    while (rest.starts_with(' '))
-        rest.remove_prefix(1);
-    if (rest.empty()) return true;
-    const auto own = conda::Version::parse(found->version);
-    if (!own) return false;
-    if (!rest.starts_with('=') || rest.starts_with("==")) {
-        const auto asked = conda::VersionSpec::parse(rest);
-        return asked && asked->matches(*own);
-    }
-    rest.remove_prefix(1);
-    const auto build_at = std::min(rest.find('='), rest.size());
-    const auto least = conda::Version::parse(rest.substr(0, build_at));
-    if (!least || (*own <=> *least) < 0) return false;
-    if (build_at == rest.size()) return true;
-    const auto build = rest.substr(build_at + 1);
-    const auto asked_level = level_of(build);
-    const auto own_level = level_of(found->build);
-    return asked_level && own_level ? *own_level >= *asked_level : found->build == build;
-}
 
 /// The packages of an environment for one platform.
 struct Row {
@@ -130,7 +96,8 @@ private:
         auto machine = TRY(choice_.machine());
         std::string needs;
         for (auto& row : rows) {
-            if (std::ranges::all_of(row.virtual_packages, [&](const auto& one) { return has(machine, one); }))
+            if (std::ranges::all_of(row.virtual_packages,
+                                    [&](const auto& one) { return satisfies(machine, one); }))
                 return std::move(row);
             needs += "\n- " + row.name + " needs " + joined(row.virtual_packages, ", ");
         }

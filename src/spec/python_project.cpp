@@ -233,6 +233,10 @@ private:
             converted_.notes.emplace_back(
                 "The indexes in [tool.uv] are not used. pip's configuration names the "
                 "indexes, or a uv.lock.");
+        if (toml_.root()["tool"]["pixi"].is_table())
+            converted_.notes.emplace_back(
+                "[tool.pixi] is not used: only what [project] requires is installed. For what pixi would "
+                "install, give its pixi.lock, or put those tables into a pixi.toml.");
         return std::move(converted_);
     }
 

@@ -67,8 +67,10 @@ public:
     [[nodiscard]] bool is_pylock() const { return name_.starts_with("pylock.") && is_named(".toml"); }
     /// A pixi.toml, or a pyproject.toml with nothing but pixi's tables.
     [[nodiscard]] bool is_pixi_toml() const {
+        if (is_named("pixi.toml")) return true;
         if (!assigns("channels")) return false;
-        return !has("[tool.") || (has("[tool.pixi.") && !has("[project]", "[dependency-groups]"));
+        return !has("[tool.") ||
+               (has("[tool.pixi.", "[tool.pixi]") && !has("[project]", "[dependency-groups]"));
     }
     /// Whether it is a script with metadata in a comment (PEP 723).
     [[nodiscard]] bool has_metadata_of_script() const {
@@ -160,7 +162,7 @@ constexpr auto table =
         {.kind = SpecKind::conda_list_export,
          .description = "a list from `conda list --export`",
          .is = [](const Sample& file) { return file.all(is_exported); },
-         .reader = read_list_export},
+         .reader = [](const fs::path& file, const LockChoice&) { return read_list_export(file); }},
         {.kind = SpecKind::lock,
          .description = "a containerize lock file",
          .is = [](const Sample& file) { return file.is_json() && file.contains("\"containerize-lock\""); },
@@ -208,9 +210,10 @@ constexpr auto table =
          .is = [](const Sample& file) { return file.has("[[source]]", "[packages]"); },
          .advice = "Lock it with `pipenv lock`, and give the Pipfile.lock."},
         {.kind = SpecKind::pixi_toml,
-         .description = "a pixi project file",
+         .description = "a pixi manifest",
          .is = [](const Sample& file) { return file.is_pixi_toml(); },
-         .advice = "Lock it with `pixi lock`, and give the pixi.lock."},
+         .reader = read_pixi_toml,
+         .part_options = {"--environment"}},
         {.kind = SpecKind::pyproject,
          .description = "a pyproject file",
          .is =
@@ -261,7 +264,7 @@ constexpr auto table =
          .description = "a conda environment file",
          .is = [](const Sample& file) { return file.has("dependencies:", "channels:"); },
          .may_be = [](const Sample& file) { return file.is_named(".yml") || file.is_named(".yaml"); },
-         .reader = read_environment_yaml},
+         .reader = [](const fs::path& file, const LockChoice&) { return read_environment_yaml(file); }},
         {.kind = SpecKind::toml,
          .description = "a TOML file of unknown kind",
          .may_be = [](const Sample& file) { return file.is_named(".toml") || is_table(file.first()); },

@@ -48,7 +48,8 @@ enum class SpecKind {
 // What a file's reader makes of it.
 using RequirementsReader = Result<Requirements> (*)(const std::filesystem::path& file,
                                                     const std::filesystem::path& working_directory);
-using EnvironmentReader = Result<CondaEnvironment> (*)(const std::filesystem::path& file);
+using EnvironmentReader = Result<CondaEnvironment> (*)(const std::filesystem::path& file,
+                                                       const LockChoice& choice);
 using ConvertedReader = Result<ConvertedFile> (*)(const std::filesystem::path& file,
                                                   const LockChoice& choice);
 using LockReader = Result<LockedEnvironment> (*)(const std::filesystem::path& file, const LockChoice& choice);

@@ -3,6 +3,8 @@
 // through.
 #pragma once
 
+// TOML 1.1, which the library does not know by this name: tables in braces may extend over several lines.
+#define TOML_ENABLE_UNRELEASED_FEATURES 1
 #include <toml++/impl/preprocessor.h>
 
 #pragma push_macro("TOML_UNREACHABLE")

@@ -831,3 +831,32 @@ def test_real_channels_of_others(build, work):
     assert refused.keys() == REFUSED.keys(), refused
     wrong = {name: message for name, message in refused.items() if REFUSED[name] not in message}
     assert wrong == {}
+
+
+def test_mirrors_are_asked_in_turn_and_left_no_trace(build, server):
+    netrc = build.user.write(build.work / "netrc", "machine 127.0.0.1 login user password s3cret\n")
+    build.user.run("chmod", "600", netrc)
+    config = build.user.write(build.work / "config.yaml", "defaults:\n  mirrors:\n"
+                              f"    - http://channel.invalid={server.url('status/404')}\n    - http://channel.invalid/={server.url('auth')}/\n")
+    build.user.run("chmod", "600", config)
+    spec = build.spec(["where"], channel="http://channel.invalid/main")
+    env = {"CONTAINERIZE_CONFIG": str(config), "NETRC": str(netrc)}
+    log = build(spec, env=env).stderr
+    assert build.run("where").returncode == 0
+    asked = [path for method, path, *_ in server.requests()]
+    # What the first mirror does not have comes from the second one.
+    package = next(path for path in asked if path.endswith(".conda") and path.startswith("/auth/main/"))
+    assert asked.index(package.replace("/auth/", "/status/404/")) < asked.index(package)
+    lock = json.loads((build.prefix / "share/containerize.lock").read_text())
+    assert lock["channels"] == ["http://channel.invalid/main"]
+    assert {record["url"].rsplit("/", 2)[0] for record in lock["conda"]} == {"http://channel.invalid/main"}
+    for file in [*(build.prefix / "share/").rglob("*"), build.prefix / "containerize.json"]:
+        if file.is_file():
+            text = file.read_text(errors="replace")
+            assert "s3cret" not in text and (file.name == "build.log" or f":{server.port}" not in text), file
+    assert "s3cret" not in log
+    # A lock is installed from the mirrors, too.
+    again = build.user.write(build.work / "env.lock", (build.prefix / "share/containerize.lock").read_text())
+    build(again, prefix=build.work / "again", env={**env, "CONTAINERIZE_CACHE": str(build.work / "other-cache")})
+    alone = build(spec, check=False, prefix=build.work / "none", env={"CONTAINERIZE_CACHE": str(build.work / "third-cache")})
+    assert alone.returncode == 1 and "channel.invalid" in alone.stderr, "without the mirrors"

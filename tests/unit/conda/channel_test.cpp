@@ -131,6 +131,34 @@ TEST(Channel, CredentialsAreForFetchingAlone) {
     EXPECT_EQ(one("team", config).name, "team");
 }
 
+TEST(Channel, MirrorsOfAPrefixAreForFetchingAlone) {
+    Config config;
+    config.url_mirrors = {{.prefix = "https://conda.anaconda.org", .url = "https://m1/conda"},
+                          {.prefix = "https://conda.anaconda.org/bioconda", .url = "http://m2/bio"},
+                          {.prefix = "https://conda.anaconda.org", .url = "https://m3"}};
+    config.tokens = {{"m1", "secret"}};
+    const auto forge = one("conda-forge", config);
+    EXPECT_EQ(forge.url, "https://conda.anaconda.org/conda-forge");
+    EXPECT_EQ(forge.name, "conda-forge");
+    EXPECT_EQ(forge.mirrors, (Texts{"https://m1/t/secret/conda/conda-forge", "https://m3/conda-forge",
+                                    "https://conda.anaconda.org/conda-forge"}));
+    EXPECT_EQ(one("bioconda", config).mirrors,
+              (Texts{"http://m2/bio", "https://conda.anaconda.org/bioconda"}));
+    EXPECT_EQ(one("bioconda2", config).mirrors.front(), "https://m1/t/secret/conda/bioconda2");
+    // A login is only for the server that it was written for.
+    EXPECT_EQ(one("https://me:pw@conda.anaconda.org/bioconda/label/x", config).mirrors,
+              (Texts{"http://m2/bio/label/x", "https://me:pw@conda.anaconda.org/bioconda/label/x"}));
+    EXPECT_EQ(one("https://example.org/x", config).mirrors, Texts{"https://example.org/x"});
+    EXPECT_EQ(download_urls("https://conda.anaconda.org/bioconda/noarch/a-1-0.conda", {}, config),
+              (Texts{"http://m2/bio/noarch/a-1-0.conda",
+                     "https://conda.anaconda.org/bioconda/noarch/a-1-0.conda"}));
+    // conda's own mirrors can have mirrors, too.
+    config.mirrored_channels = {{"team", {"https://x/team", "https://conda.anaconda.org/bioconda"}}};
+    EXPECT_EQ(one("team", config).url, "https://x/team");
+    EXPECT_EQ(one("team", config).mirrors,
+              (Texts{"https://x/team", "http://m2/bio", "https://conda.anaconda.org/bioconda"}));
+}
+
 TEST(Channel, Configuration) {
     Config config;
     config.channel_alias = "https://mirror.example/conda";

@@ -419,7 +419,8 @@ TEST(PixiLock, OtherEnvironmentsAreTakenByName) {
     EXPECT_TRUE(
         to_string(read_locked(list, SpecKind::conda_explicit, {.subdir = "linux-64", .environment = "test"})
                       .error())
-            .contains("--environment selects a part of a pixi lock file: this is an explicit list"));
+            .contains("--environment selects a part of a pixi manifest or a pixi lock file: this is an "
+                      "explicit list"));
 }
 
 TEST(PixiLock, APlatformIsTakenThatTheMachineFits) {

@@ -43,6 +43,7 @@ const Case cases[] = {
     {SpecKind::lock, "containerize.lock", "{\n  \"containerize-lock\": 1\n}\n"},
     {SpecKind::pixi_toml, "pixi.toml",
      "[project]\nname = \"x\"\nchannels = [\"conda-forge\"]\n[dependencies]\n"},
+    {SpecKind::pixi_toml, "pixi.toml", "[workspace]\n[tool.x]\n"},
     {SpecKind::pylock, "pylock.toml", "lock-version = \"1.0\"\n[[packages]]\nname = \"x\"\n"},
     {SpecKind::pyproject, "pyproject.toml",
      "[build-system]\nrequires = [\"hatchling\"]\n[project]\nname = \"x\"\n"},
@@ -123,8 +124,7 @@ TEST(RecogniseSupported, Messages) {
     EXPECT_EQ(message(directory.write("uv.lock", "[[package]]\n")), "accepted");
     refused(directory.write("Pipfile", "[packages]\n"), "a Pipfile",
             "Lock it with `pipenv lock`, and give the Pipfile.lock.");
-    refused(directory.write("pixi.toml", "[workspace]\nchannels = []\n"), "a pixi project file",
-            "Lock it with `pixi lock`, and give the pixi.lock.");
+    EXPECT_EQ(message(directory.write("pixi.toml", "[workspace]\n")), "accepted");
     refused(directory.write("x.toml", "a = 1\n"), "a TOML file of unknown kind",
             "Give a pylock.toml or a pyproject.toml.");
     refused(directory.write("x.whl", "PK\x03\x04"), "an archive or other binary file",
