@@ -7,6 +7,7 @@
 #include "util/log.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@ namespace containerize::environments {
 namespace {
 
 constexpr std::string_view modules = "site-packages/";
+constexpr const char* directory_of_byte_code = "__pycache__";
 /// Python takes minutes for larger ones, if it does not refuse them.
 constexpr std::uint64_t largest_module = 64U << 20U;
 /// Modules that are in memory at once.
@@ -26,10 +28,17 @@ constexpr std::size_t modules_at_once = 256;
 
 Result<std::vector<image::ListedEntry>> modules_in(image::Reader& files) {
     std::vector<image::ListedEntry> found;
-    for (auto& entry : TRY(image::list_entries(files)))
-        if (S_ISREG(entry.inode.mode) && entry.path.starts_with(modules) && entry.path.ends_with(".py") &&
-            entry.inode.size <= largest_module)
+    std::set<std::string> without_byte_code; // directories in which byte-code's own cannot be made
+    for (auto& entry : TRY(image::list_entries(files))) {
+        if (!S_ISREG(entry.inode.mode) || !entry.path.starts_with(modules)) continue;
+        const fs::path path = entry.path;
+        if (path.filename() == directory_of_byte_code) without_byte_code.insert(path.parent_path());
+        if (entry.path.ends_with(".py") && entry.inode.size <= largest_module)
             found.push_back(std::move(entry));
+    }
+    std::erase_if(found, [&](const auto& module) {
+        return without_byte_code.contains(fs::path(module.path).parent_path());
+    });
     return found;
 }
 
@@ -48,7 +57,8 @@ Result<std::string> compiled(image::Reader& files, const image::ListedEntry& mod
 } // namespace
 
 std::string path_of_byte_code(const fs::path& module, const std::string& cache_tag) {
-    return module.parent_path() / "__pycache__" / (module.stem().string() + "." + cache_tag + ".pyc");
+    return module.parent_path() / directory_of_byte_code /
+           (module.stem().string() + "." + cache_tag + ".pyc");
 }
 
 Status add_byte_code(image::Reader& files, ByteCodeWorkers& workers, unsigned jobs, image::Writer& writer) {

@@ -259,11 +259,14 @@ Status WheelLinker::add(const WheelPlan& plan, PackedWheel& wheel) {
         TRY(make_way(file.path, plan.package));
         TRY(write(file.path, file.content, file.executable, plan.newest));
     }
-    if (wheel.byte_code) return link(*wheel.byte_code, plan.byte_code, plan.package);
-    const auto site_packages = "lib/" + prefix_.library_name + "/site-packages/";
-    for (const auto& file : plan.files)
-        if (file.path.ends_with(".py") && file.path.starts_with(site_packages))
-            without_byte_code_.insert(file.path);
+    if (wheel.byte_code) TRY(link(*wheel.byte_code, plan.byte_code, plan.package));
+    // The image of byte-code is made from modules in site-packages/ only.
+    const auto packed = std::string(wheel::directory_of(wheel::Scheme::site_packages)) + "/";
+    const auto library = "lib/" + prefix_.library_name + "/";
+    for (const auto& [path, entry] : plan.files)
+        if (path.ends_with(".py") && path.starts_with(library) &&
+            !(wheel.byte_code && entry.path.starts_with(packed)))
+            without_byte_code_.insert(path);
     return {};
 }
 

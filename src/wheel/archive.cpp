@@ -3,6 +3,7 @@
 #include "core/filesystem.h"
 #include "core/text.h"
 #include "util/digest.h"
+#include "util/user_text.h"
 #include "wheel/names.h"
 
 #include <algorithm>
@@ -32,10 +33,19 @@ std::unexpected<Error> damaged(const OpenFile& file, const std::string& wheel, s
                  .hint = "Download it again. If the error remains, tell the package's maintainers."});
 }
 
+/// The start of a name, for messages: it may have any bytes.
+std::string shown(std::string_view name) {
+    std::string start(name.substr(0, 200));
+    if (!is_utf8(start))
+        std::ranges::replace_if(
+            start, [](unsigned char c) { return c >= 0x80; }, '?');
+    return start;
+}
+
 std::unexpected<Error> unsafe(const OpenFile& file, const std::string& wheel, const std::string& path,
                               std::string why) {
     return fail({.what = "the wheel " + wheel + " is unsafe",
-                 .why = "'" + path.substr(0, 200) + "' " + std::move(why),
+                 .why = "'" + shown(path) + "' " + std::move(why),
                  .where = file.path.string(),
                  .hint = "Do not install it. Report this to the package's maintainers."});
 }
@@ -153,9 +163,9 @@ private:
     Result<DistInfo> find_dist_info() {
         if (dist_infos_.empty()) return fail({.what = "it has no .dist-info directory"});
         if (dist_infos_.size() > 1)
-            return fail({.what = "it has several .dist-info directories",
-                         .why = joined(std::set<std::string>(dist_infos_.begin(), dist_infos_.end()), ", ")
-                                    .substr(0, 200)});
+            return fail(
+                {.what = "it has several .dist-info directories",
+                 .why = shown(joined(std::set<std::string>(dist_infos_.begin(), dist_infos_.end()), ", "))});
         DistInfo info{
             .directory = *dist_infos_.begin(), .metadata = {}, .wheel = {}, .record = {}, .entry_points = {}};
         for (const auto& [name, text, must_exist] :
@@ -178,10 +188,10 @@ private:
             return fail({.what = "METADATA in it has no name or no version"});
         if (normalised_name(metadata.name) != wanted)
             return fail({.what = "it is another package",
-                         .why = "METADATA in it names '" + metadata.name.substr(0, 100) + "'"});
+                         .why = "METADATA in it names '" + shown(metadata.name) + "'"});
         if (!normalised_name(info.directory).starts_with(wanted + "-"))
-            return fail(
-                {.what = "it is another package", .why = "it has the directory '" + info.directory + "'"});
+            return fail({.what = "it is another package",
+                         .why = "it has the directory '" + shown(info.directory) + "'"});
         TRY(check_wheel_version(info.wheel));
         TRY(parse_record(info.record));
         TRY(parse_entry_points(info.entry_points));
@@ -231,7 +241,7 @@ public:
         const auto say = [&](const Files& files, const char* what) {
             if (files.count != 0)
                 warnings.push_back(
-                    "RECORD of the wheel " + wheel + " " + what + ": '" + files.first.substr(0, 200) + "'" +
+                    "RECORD of the wheel " + wheel + " " + what + ": '" + shown(files.first) + "'" +
                     (files.count == 1 ? "" : " and " + std::to_string(files.count - 1) + " more"));
         };
         say(wrong_, "has wrong checksums or sizes");

@@ -78,13 +78,31 @@ std::string csv_field(const std::string& field) {
     return '"' + quoted + '"';
 }
 
-/// Whether these are identifiers with dots between them. Letters outside ASCII are left to Python.
-bool is_dotted_name(std::string_view text) {
-    return std::ranges::all_of(split(text, '.'), [](std::string_view part) {
-        return !part.empty() && std::isdigit(static_cast<unsigned char>(part.front())) == 0 &&
-               std::ranges::all_of(
-                   part, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c >= 0x80; });
-    });
+/// The dotted words at the start of `text`: "pkg.mod" of "pkg.mod:run()". Letters outside ASCII are left to
+/// Python.
+std::string_view take_dotted_name(std::string_view& text) {
+    const auto is_of_word = [&](std::size_t at) {
+        const auto c = at < text.size() ? static_cast<unsigned char>(text[at]) : '\0';
+        return std::isalnum(c) != 0 || c == '_' || c >= 0x80;
+    };
+    std::size_t size = 0;
+    while (is_of_word(size) || (size > 0 && text.substr(size).starts_with('.') && is_of_word(size + 1)))
+        ++size;
+    const auto name = text.substr(0, size);
+    text.remove_prefix(size);
+    return name;
+}
+
+/// As pip reads it: whatever follows the names, such as extras, parentheses or a comment, has no meaning.
+/// Nullopt if it is not MODULE:FUNCTION.
+std::optional<EntryPoint> function_in(std::string_view text) {
+    const auto module = take_dotted_name(text);
+    text = trimmed(text);
+    if (module.empty() || !text.starts_with(':')) return std::nullopt;
+    text = trimmed(text.substr(1));
+    const auto function = take_dotted_name(text);
+    if (function.empty() || text.starts_with(':')) return std::nullopt;
+    return EntryPoint{.name = {}, .module = std::string(module), .function = std::string(function)};
 }
 
 bool is_command_name(std::string_view name) {
@@ -161,9 +179,9 @@ Result<std::vector<RecordRow>> parse_record(std::string_view text) {
             }
             fields.push_back(std::move(*field));
         } while (text.starts_with(','));
-        take_line(text); // nothing but its end is left
+        take_line(text);                                     // nothing but its end is left
+        if (fields == std::vector<std::string>(1)) continue; // an empty line
         fields.resize(3);
-        if (fields == std::vector<std::string>(3)) continue; // an empty line
         rows.push_back(
             {.path = std::move(fields[0]), .digest = std::move(fields[1]), .size = std::move(fields[2])});
     }
@@ -191,8 +209,9 @@ std::string record_digest(std::string_view sha256) {
 Result<std::vector<EntryPoint>> parse_entry_points(std::string_view text) {
     if (!is_utf8(text))
         return fail({.what = "entry_points.txt in it is malformed", .why = "it is not UTF-8"});
-    std::map<std::string, EntryPoint> commands; // by name
-    bool wanted = false;                        // in this section
+    using Commands = std::map<std::string, EntryPoint>; // by name
+    Commands console, gui;
+    Commands* commands = nullptr; // those of this section
     std::size_t number = 0;
     while (!text.empty()) {
         ++number;
@@ -200,28 +219,22 @@ Result<std::vector<EntryPoint>> parse_entry_points(std::string_view text) {
         if (line.empty() || line.front() == '#' || line.front() == ';') continue;
         if (line.front() == '[' && line.back() == ']') {
             const auto section = line.substr(1, line.size() - 2);
-            wanted = section == "console_scripts" || section == "gui_scripts";
+            commands = section == "console_scripts" ? &console : section == "gui_scripts" ? &gui : nullptr;
             continue;
         }
-        if (!wanted) continue;
+        if (commands == nullptr) continue;
         const auto name = take_until(line, '=');
         if (!name) return malformed("entry_points.txt", number, "is not NAME = MODULE:FUNCTION");
-        // Extras in brackets ask for further packages, which nobody looks at here.
-        line = line.substr(0, line.find('['));
-        const auto before_colon = take_until(line, ':');
-        const auto module = trimmed(before_colon.value_or(""));
-        auto function = trimmed(line);
-        function = function.substr(0, function.find_first_of(" \t"));
-        if (!is_dotted_name(module) || !is_dotted_name(function))
-            return malformed("entry_points.txt", number, "is not NAME = MODULE:FUNCTION");
-        const auto command = trimmed(*name);
-        if (!is_command_name(command))
+        auto found = function_in(trimmed(line));
+        if (!found) return malformed("entry_points.txt", number, "is not NAME = MODULE:FUNCTION");
+        found->name = trimmed(*name);
+        if (!is_command_name(found->name))
             return malformed("entry_points.txt", number, "has a name that no command can have");
-        commands[std::string(command)] = {
-            .name = std::string(command), .module = std::string(module), .function = std::string(function)};
+        commands->insert_or_assign(found->name, *found);
     }
-    auto found = std::views::values(commands);
-    return std::vector<EntryPoint>(found.begin(), found.end());
+    gui.merge(console);
+    auto all = std::views::values(gui);
+    return std::vector<EntryPoint>(all.begin(), all.end());
 }
 
 } // namespace containerize::wheel

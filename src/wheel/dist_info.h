@@ -61,7 +61,8 @@ struct EntryPoint {
     std::string name;             ///< of the command
     std::string module, function; ///< "package.module", "function" or "Class.method"
 };
-/// The commands: console_scripts and gui_scripts, which are the same on Linux. The last of a name counts.
+/// The commands: console_scripts and gui_scripts, which are the same on Linux. The last of a name counts, and
+/// one of gui_scripts before one of console_scripts.
 Result<std::vector<EntryPoint>> parse_entry_points(std::string_view text);
 
 } // namespace containerize::wheel

@@ -80,9 +80,8 @@ public:
         make_metadata();
         for (auto& file : generated_)
             rows.push_back(row_of(in_record(file.path), file.content));
-        // Files that RECORD does not name.
-        for (const auto& [place, path] : installed_)
-            rows.push_back({.path = path, .digest = {}, .size = {}});
+        for (const auto& place : unlisted_)
+            rows.push_back({.path = installed_[place], .digest = {}, .size = {}});
         std::ranges::sort(rows);
         std::ranges::move(rewritten_, std::back_inserter(generated_));
         add(info_.directory + "/RECORD", record_text(rows));
@@ -113,10 +112,14 @@ private:
                                   .executable = file.executable});
             changed_[installed_[file.place]] = rewritten_.size() - 1;
         }
+        for (const auto& [place, path] : installed_)
+            unlisted_.insert(place);
     }
 
-    /// Turns a row of the wheel into one of the installation.
+    /// Turns a row of the wheel into one of the installation. As pip does, leaves a row that is there again,
+    /// but not one that names the same place in another way.
     void adapt(RecordRow& row) {
+        if (!adapted_.insert(row.path).second) return;
         const auto place = place_of(row.path);
         if (!place) return;
         const auto found = installed_.find(*place);
@@ -124,7 +127,7 @@ private:
         row.path = found->second;
         if (const auto change = changed_.find(row.path); change != changed_.end())
             row = row_of(row.path, rewritten_[change->second].content);
-        installed_.erase(found);
+        unlisted_.erase(*place);
     }
 
     void make_scripts(std::vector<EntryPoint> commands) {
@@ -155,7 +158,9 @@ private:
     const DistInfo& info_;
     const std::vector<PackagedFile>& files_;
     const InstallRequest& request_;
-    std::map<Place, std::string> installed_;     ///< path in RECORD, of files without a row so far
+    std::map<Place, std::string> installed_;     ///< path in RECORD
+    std::set<Place> unlisted_;                   ///< installed files without a row so far
+    std::set<std::string> adapted_;              ///< paths of the wheel's rows so far
     std::map<std::string, std::size_t> changed_; ///< path in RECORD -> index of `rewritten_`
     std::vector<GeneratedFile> rewritten_, generated_;
     std::set<Place> replaced_;

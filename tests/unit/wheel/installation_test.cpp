@@ -82,6 +82,15 @@ TEST(Installation, RecordIsThatOfPip) {
                                               {Scheme::scripts, "tool"}}));
 }
 
+TEST(Installation, APlaceCanHaveSeveralRows) {
+    const auto plan = good(plan_installation(
+        info("a.py,,1\ndemo-1.0.data/purelib/a.py,,1\ndemo-1.0.data/data/x,,2\ndemo-1.0.data/data/x,,2\n"),
+        {{.place = {Scheme::site_packages, "a.py"}}, {.place = {Scheme::data, "x"}}}, request()));
+    const auto record = content(plan, in_packages("demo-1.0.dist-info/RECORD"));
+    EXPECT_EQ(record.substr(0, record.find(directory)), // pip leaves the last one, too
+              "../../../x,,2\r\na.py,,1\r\na.py,,1\r\ndemo-1.0.data/data/x,,2\r\n");
+}
+
 TEST(Installation, ScriptsThatSetuptoolsMadeAreReplaced) {
     const auto plan = good(plan_installation(
         info("demo-1.0.data/scripts/run-script.py,sha256=x,1\n", "[console_scripts]\nrun = demo:main\n"),
@@ -137,8 +146,16 @@ TEST(EntryPoints, AreReadAsPipReadsThem) {
     EXPECT_EQ(commands[3].name, "two words");
     EXPECT_EQ(commands[3].module, "m");
     EXPECT_EQ(commands[3].function, "f");
-    for (const auto* const bad : {"a", "a = module", "a = m:f:g", "a = m:", "a = :f", "a = m-n:f",
-                                  "a = m:f()", "a = 1m:f", "a = m..n:f", "a = m:f;import os"})
+    EXPECT_EQ(
+        good(parse_entry_points("[gui_scripts]\na = m:g\n[console_scripts]\na = m:f\n")).front().function,
+        "g");
+    for (const auto* const followed :
+         {"a = m:f()", "a = m:f;import os", "a = m:f-g", "a = m:f..g", "a=m:f[x"}) {
+        const auto command = good(parse_entry_points("[console_scripts]\n" + std::string(followed))).front();
+        EXPECT_EQ(command.module + ":" + command.function, "m:f") << followed;
+    }
+    for (const auto* const bad :
+         {"a", "a = module", "a = m:f:g", "a = m:", "a = :f", "a = m-n:f", "a = m..n:f", "a = m.:f", "a ="})
         EXPECT_EQ(error_of(parse_entry_points("[console_scripts]\n" + std::string(bad))).why,
                   "line 2 is not NAME = MODULE:FUNCTION")
             << bad;
@@ -158,6 +175,7 @@ TEST(Record, IsRead) {
     EXPECT_EQ(rows[3].size, "2");
     EXPECT_EQ(record_text({rows[0], rows[1]}), "a.py,sha256=x,1\r\n\"b,\"\"c\"\"\",,\r\n");
     EXPECT_EQ(record_digest(sha256("")), "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU");
+    EXPECT_EQ(record_text(good(parse_record("\n,,\n"))), ",,\r\n");
     EXPECT_FALSE(parse_record("\"a"));
     EXPECT_FALSE(parse_record("\"a\"b,,"));
 }
