@@ -413,7 +413,8 @@ http::Settings default_http() {
     settings.advice = {
         .address = "the channel's name or URL",
         .login =
-            "~/.netrc, ~/.mamba/auth/authentication.json, or the token or password in the channel's URL.\n"
+            "~/.netrc, ~/.mamba/auth/authentication.json, the token or password in the channel's URL, or for "
+            "S3 AWS_ACCESS_KEY_ID.\n"
             "Some channels also require you to accept their terms of service first.",
         .proxy = "proxy_servers in .condarc, or https_proxy",
         .certificates = "`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE",

@@ -889,7 +889,7 @@ def bucket(work):
 def test_a_channel_in_a_bucket_of_s3(build, bucket):
     spec = build.spec(["stored"], channel="s3://channels/main")
     wrong = build.refused(spec, code=1, env={**bucket, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})
-    assert "403" in wrong and "not-the-secret" not in wrong
+    assert "403" in wrong and "or for S3 AWS_ACCESS_KEY_ID" in wrong and "not-the-secret" not in wrong
     log = build(spec, env=bucket).stderr
     assert build.run("stored").stdout == "from a bucket\n"
     lock = json.loads((build.prefix / "share/containerize.lock").read_text())
