@@ -58,8 +58,11 @@ bool is_path(std::string_view text) {
            text.starts_with("~/") || text == "." || text == ".." || text == "~";
 }
 
+constexpr std::string_view s3 = "s3://";
+
 bool can_fetch(std::string_view url) {
-    return url.starts_with("https://") || url.starts_with("http://") || url.starts_with("file://");
+    return url.starts_with(s3) || url.starts_with("https://") || url.starts_with("http://") ||
+           url.starts_with("file://");
 }
 
 /// Inserts the configured token for this URL in the form "/t/TOKEN", which anaconda.org's servers expect.
@@ -82,6 +85,8 @@ std::string with_token(const std::string& url, const Config& config) {
 /// Where to fetch what is at the URL: the mirrors of the longest prefix, then the URL itself. A login in the
 /// URL is only for its own server.
 std::vector<std::string> addresses_of(const std::string& url, const Config& config) {
+    // S3 compares the encoded path with the signature.
+    if (url.starts_with(s3)) return {config.s3_server + "/" + percent_encoded(url.substr(s3.size()), "/")};
     const auto plain = without_credentials(url);
     std::size_t longest = 0;
     for (const auto& mirror : config.url_mirrors)
@@ -162,15 +167,16 @@ Result<Channel> named(const Located& asked, const Config& config) {
     if (mirrored == config.mirrored_channels.end()) {
         if (can_fetch(url)) return channel;
         return fail_input("the channel '" + name + "' cannot be used",
-                          "its URL is not an http, https or file URL: " + without_credentials(url),
+                          "its URL is not an http, https, s3 or file URL: " + without_credentials(url),
                           asked.where, other_address);
     }
     const auto own_url = std::exchange(channel.url, {});
     channel.mirrors.clear();
     for (const auto& mirror : mirrored->second) {
         if (!can_fetch(mirror)) {
-            log::detail(fmt::format("the mirror {} of {} is ignored: it is not an http, https or file URL",
-                                    without_credentials(mirror), name));
+            log::detail(
+                fmt::format("the mirror {} of {} is ignored: it is not an http, https, s3 or file URL",
+                            without_credentials(mirror), name));
             continue;
         }
         const auto one = at_url(mirror, config);
@@ -180,7 +186,7 @@ Result<Channel> named(const Located& asked, const Config& config) {
     }
     if (channel.mirrors.empty())
         return fail_input("the channel '" + name + "' cannot be used",
-                          "none of its mirrored_channels is an http, https or file URL", asked.where,
+                          "none of its mirrored_channels is an http, https, s3 or file URL", asked.where,
                           other_address);
     channel.name = name;
     return channel;
@@ -188,9 +194,13 @@ Result<Channel> named(const Located& asked, const Config& config) {
 
 Result<Channel> resolve_one(const Located& asked, const Config& config) {
     if (is_url(asked.text)) {
+        if (asked.text.starts_with(s3) && without_credentials(asked.text) != asked.text)
+            return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
+                              "an address of S3 has no login", asked.where,
+                              "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.");
         if (can_fetch(asked.text)) return at_url(asked.text, config);
         return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
-                          "its URL is not an http, https or file URL", asked.where, other_address);
+                          "its URL is not an http, https, s3 or file URL", asked.where, other_address);
     }
     if (is_path(asked.text)) return at_path(asked, config);
     const bool strange = std::ranges::any_of(

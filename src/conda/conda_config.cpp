@@ -413,7 +413,8 @@ http::Settings default_http() {
     settings.advice = {
         .address = "the channel's name or URL",
         .login =
-            "~/.netrc, ~/.mamba/auth/authentication.json, or the token or password in the channel's URL.\n"
+            "~/.netrc, ~/.mamba/auth/authentication.json, the token or password in the channel's URL, or for "
+            "S3 AWS_ACCESS_KEY_ID.\n"
             "Some channels also require you to accept their terms of service first.",
         .proxy = "proxy_servers in .condarc, or https_proxy",
         .certificates = "`ssl_verify: /path/to/ca.pem` in .condarc, or with SSL_CERT_FILE",
@@ -422,6 +423,35 @@ http::Settings default_http() {
         .patience = "remote_read_timeout_secs in .condarc",
         .no_verification = "ssl_verify: false"};
     return settings;
+}
+
+Status read_s3(const Environment& environment, Config& config) {
+    const auto first_of = [&](VariableList names) {
+        for (const auto name : names)
+            if (auto value = variable(environment, name); !value.empty()) return value;
+        return std::string();
+    };
+    auto region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"});
+    if (region.empty()) region = "us-east-1";
+    constexpr std::string_view of_regions = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    if (region.find_first_not_of(of_regions) != region.npos)
+        return fail_input("invalid region for S3", {}, "AWS_REGION", "Set it to a name such as eu-north-1.");
+    config.s3_server = "https://s3." + region + ".amazonaws.com";
+    if (const auto server = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}); !server.empty()) {
+        if (url_host(server).empty() || !server.starts_with("http") || without_credentials(server) != server)
+            return fail_input("invalid server for S3", "it must be an http or https URL without a login",
+                              "AWS_ENDPOINT_URL", "Set it to a URL such as https://s3.example.org.");
+        config.s3_server = without_end_slash(server);
+    }
+    const auto key = variable(environment, "AWS_ACCESS_KEY_ID");
+    const auto secret = variable(environment, "AWS_SECRET_ACCESS_KEY");
+    if (!key.empty() && !secret.empty())
+        config.http.logins.push_back({.url = config.s3_server,
+                                      .user = key,
+                                      .password = secret,
+                                      .signature = "aws:amz:" + region + ":s3",
+                                      .session = variable(environment, "AWS_SESSION_TOKEN")});
+    return {};
 }
 
 Result<Config> read_config(const Environment& environment, const fs::path& root) {

@@ -113,7 +113,7 @@ Status PackageList::read_shard_index(std::string_view json) {
     }
     base_url_ = resolved(base, directory);
     shards_url_ = resolved(shards, directory);
-    if (base_url_.empty() || !shards_url_.starts_with("http"))
+    if (base_url_.empty() || shards_url_.empty() || shards_url_.starts_with("file:"))
         return damaged_shards("its base_url or shards_base_url is not an http or https URL");
     for (const auto& [name, digest] : digests_)
         shard_names_.emplace_back(name);

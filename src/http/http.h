@@ -19,7 +19,10 @@ namespace containerize::http {
 struct Login {
     std::string url;                      ///< "https://host/path", or "host"; no '/' at the end
     std::string user = {}, password = {}; ///< basic authentication, or
-    std::string bearer = {};              ///< `Authorization: Bearer ...`
+    std::string bearer = {};              ///< `Authorization: Bearer ...`, or
+    /// "aws:amz:REGION:s3": requests are signed with `password`, which is not sent, in the name of `user`
+    std::string signature = {};
+    std::string session = {}; ///< the token of temporary credentials for that; may be empty
 };
 
 /// What the user of some settings can do about a failure, in the words of where they come from.

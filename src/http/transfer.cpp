@@ -205,11 +205,20 @@ private:
             if (!login->bearer.empty()) {
                 append(list_, "Authorization: Bearer " + login->bearer);
             } else {
-                set(CURLOPT_USERNAME, login->user.c_str());
-                set(CURLOPT_PASSWORD, login->password.c_str());
+                set_login(*login);
             }
         }
         set(CURLOPT_HTTPHEADER, list_.get());
+    }
+
+    void set_login(const Login& login) {
+        // A libcurl that cannot sign would send the password.
+        if (!login.signature.empty() &&
+            curl_easy_setopt(easy_.get(), CURLOPT_AWS_SIGV4, login.signature.c_str()) != CURLE_OK)
+            return;
+        if (!login.session.empty()) append(list_, "x-amz-security-token: " + login.session);
+        set(CURLOPT_USERNAME, login.user.c_str());
+        set(CURLOPT_PASSWORD, login.password.c_str());
     }
 
     static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {

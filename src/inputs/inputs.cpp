@@ -105,6 +105,7 @@ Status check_isolation(const BuildOptions& options) {
 Status read_conda_config(const BuildOptions& options, Inputs& inputs) {
     inputs.conda_config =
         TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
+    TRY(conda::read_s3(current_environment(), inputs.conda_config));
     inputs.conda_config.url_mirrors = options.site.mirrors;
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import CACHE, SOURCE, next_line
+from conftest import CACHE, SOURCE, made_once, next_line
 from installation import mounted_in_memory
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
@@ -860,3 +860,43 @@ def test_mirrors_are_asked_in_turn_and_left_no_trace(build, server):
     build(again, prefix=build.work / "again", env={**env, "CONTAINERIZE_CACHE": str(build.work / "other-cache")})
     alone = build(spec, check=False, prefix=build.work / "none", env={"CONTAINERIZE_CACHE": str(build.work / "third-cache")})
     assert alone.returncode == 1 and "channel.invalid" in alone.stderr, "without the mirrors"
+
+
+S3_SERVER = ("moto[s3,iam]==5.1.4", "flask==3.1.3", "flask-cors==6.0.5")
+
+
+@pytest.fixture
+def bucket(work):
+    """A channel in a bucket of S3, and the variables with which it can be reached."""
+
+    def make(target):
+        subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", target, *S3_SERVER], check=True)
+
+    channel = work / "bucket" / "main"
+    conda_channel.Package("stored", "1.0").add("bin/stored", "#!/bin/sh\necho from a bucket\n", 0o755).write(channel)
+    conda_channel.index(channel)
+    modules = made_once(CACHE / "s3-server-1", make)
+    server = subprocess.Popen(["/usr/bin/python3", SOURCE / "tests/lib/s3_server.py", modules, channel.parent],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    port, key, secret = next_line(server.stdout).split()
+    yield {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret}
+    server.stdin.close()
+    server.wait(60)
+
+
+def test_a_channel_in_a_bucket_of_s3(build, bucket):
+    spec = build.spec(["stored"], channel="s3://channels/main")
+    wrong = build.refused(spec, code=1, env={**bucket, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})
+    assert "403" in wrong and "or for S3 AWS_ACCESS_KEY_ID" in wrong and "not-the-secret" not in wrong
+    log = build(spec, env=bucket).stderr
+    assert build.run("stored").stdout == "from a bucket\n"
+    lock = json.loads((build.prefix / "share/containerize.lock").read_text())
+    assert lock["channels"] == ["s3://channels/main"]
+    assert [record["url"] for record in lock["conda"]] == ["s3://channels/main/linux-64/stored-1.0-0.conda"]
+    assert bucket["AWS_SECRET_ACCESS_KEY"] not in log + (build.prefix / "share/build.log").read_text()
+    # The lock is enough to install it again.
+    again = build.user.write(build.work / "env.lock", (build.prefix / "share/containerize.lock").read_text())
+    build(again, prefix=build.work / "again", env={**bucket, "CONTAINERIZE_CACHE": str(build.work / "other-cache")})
+    # A user who has no key is nobody for the server.
+    other = build(spec, check=False, prefix=build.work / "none", env={"AWS_ENDPOINT_URL": bucket["AWS_ENDPOINT_URL"], "CONTAINERIZE_CACHE": str(build.work / "third-cache")})
+    assert other.returncode == 1 and "403" in other.stderr

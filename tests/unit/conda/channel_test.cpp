@@ -96,14 +96,13 @@ TEST(Channel, Mistakes) {
     EXPECT_EQ(mistake(""), "env.yml:3: '' is not a channel" + hint);
     EXPECT_EQ(mistake("C:\\channel"), "env.yml:3: 'C:\\channel' is not a channel" + hint);
     EXPECT_EQ(mistake("a/../b"), "env.yml:3: 'a/../b' is not a channel" + hint);
-    EXPECT_EQ(
-        mistake("s3://me:secret@bucket/x"),
-        "env.yml:3: the channel 's3://bucket/x' cannot be used: its URL is not an http, https or file URL" +
-            elsewhere);
+    EXPECT_EQ(mistake("s3://me:secret@bucket/x"),
+              "env.yml:3: the channel 's3://bucket/x' cannot be used: an address of S3 has no login\nSet "
+              "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.");
     EXPECT_EQ(mistake("oci://ghcr.io/channel-mirrors/conda-forge"),
               "env.yml:3: the channel 'oci://ghcr.io/channel-mirrors/conda-forge' cannot be used: its URL is "
               "not an "
-              "http, https or file URL" +
+              "http, https, s3 or file URL" +
                   elsewhere);
 }
 
@@ -129,6 +128,28 @@ TEST(Channel, CredentialsAreForFetchingAlone) {
     config.channel_alias = "https://conda.example.org/t/alias-token/get";
     EXPECT_EQ(one("team", config).url, "https://conda.example.org/get/team");
     EXPECT_EQ(one("team", config).name, "team");
+}
+
+TEST(Channel, BucketsOfS3) {
+    Config config;
+    EXPECT_EQ(one("s3://bucket/channel", config).mirrors,
+              Texts{"https://s3.us-east-1.amazonaws.com/bucket/channel"});
+    ASSERT_TRUE(read_s3({{"AWS_REGION", "eu-north-1"},
+                         {"AWS_ENDPOINT_URL", "http://s3.example.org:9000/"},
+                         {"AWS_ACCESS_KEY_ID", "key"},
+                         {"AWS_SECRET_ACCESS_KEY", "secret"}},
+                        config));
+    const auto channel = one("s3://bucket/a b+c/linux-64", config);
+    EXPECT_EQ(channel.url, "s3://bucket/a b+c");
+    EXPECT_EQ(channel.mirrors, Texts{"http://s3.example.org:9000/bucket/a%20b%2Bc"});
+    EXPECT_EQ(download_urls("s3://bucket/x/noarch/a-1+b-0.conda", {}, config),
+              Texts{"http://s3.example.org:9000/bucket/x/noarch/a-1%2Bb-0.conda"});
+    ASSERT_EQ(config.http.logins.size(), 1U);
+    EXPECT_EQ(config.http.logins[0].url, "http://s3.example.org:9000");
+    EXPECT_EQ(config.http.logins[0].signature, "aws:amz:eu-north-1:s3");
+    for (const char* server : {"s3.example.org", "ftp://s3", "https://me:pw@s3"})
+        EXPECT_FALSE(read_s3({{"AWS_ENDPOINT_URL", server}}, config)) << server;
+    EXPECT_FALSE(read_s3({{"AWS_REGION", "a.b/c"}}, config));
 }
 
 TEST(Channel, MirrorsOfAPrefixAreForFetchingAlone) {
