@@ -18,6 +18,8 @@
 #include "util/log.h"
 #include "util/timings.h"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -154,14 +156,31 @@ Result<DryRun> dry_run_of_pip(const inputs::BuildOptions& options, const inputs:
         options, [&](environments::BuildContext& context) { return dry_run_of_pip(context, from); });
 }
 
+std::vector<pip::ResolvedPackage> packages_of_lock(const std::vector<spec::LockedPackage>& locked) {
+    std::vector<pip::ResolvedPackage> packages;
+    for (const auto& one : locked)
+        packages.push_back({.name = one.name.empty() ? pip::file_name_in(one.url) : one.name,
+                            .version = one.version,
+                            .url = one.source.url.empty() ? one.url : one.source.url,
+                            .sha256 = one.source.sha256,
+                            .size = one.source.size});
+    std::ranges::sort(packages, {}, [](const auto& one) { return pip::normalised_name(one.name); });
+    return packages;
+}
+
 Result<DryRun> dry_run_of_conda(const inputs::BuildOptions& options, const inputs::Inputs& inputs) {
     if (inputs.conda && pip_lines(inputs) != 0 && is_for_this_platform(options))
         return at_temporary_prefix(
             options, [](environments::BuildContext& context) { return dry_run_of_conda(context); });
     DryRun planned;
     planned.packages = TRY(environments::plan_conda(options, inputs)).packages;
+    if (inputs.locked && inputs.locked->of_pip) {
+        planned.of_pip = packages_of_lock(*inputs.locked->of_pip);
+        return planned;
+    }
     planned.pip_lines = pip_lines(inputs);
-    planned.why_not_solved = inputs.locked ? "the lock names them" : "they are for another platform";
+    planned.why_not_solved =
+        inputs.locked ? "the lock lists only a part of them" : "they are for another platform";
     return planned;
 }
 
@@ -195,6 +214,7 @@ Result<std::string> lock_of_pip(const inputs::BuildOptions& options, const input
 /// Post-build steps. The installation is already published and stays even if they fail.
 Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildSummary> built) {
     if (!built) return built;
+    const auto start = std::chrono::steady_clock::now();
     record_after_build(options, false);
     if (options.layout.value_or(inputs::Layout::path) == inputs::Layout::path) return built;
     if (const auto recorded = profile_coverage(built->prefix); !recorded || recorded->blocks == 0) {
@@ -205,7 +225,7 @@ Result<BuildSummary> finished(const inputs::BuildOptions& options, Result<BuildS
     record_after_build(options, true); // drops files that merely shared a block with recorded ones
     built->image_bytes = placed.image_bytes;
     built->state = placed.state;
-    built->seconds += placed.seconds;
+    built->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return built;
 }
 

@@ -91,7 +91,7 @@ bool is_full(const fs::path& staging, const Error& error) {
 void say_if_full(Error& error, const fs::path& staging) {
     if (is_full(staging, error))
         error.hint += (error.hint.empty() ? "" : "\n") + staging.parent_path().string() +
-                      " is full. Free some space, or choose another directory with --tmpdir.";
+                      " is full. Free some space, or choose another directory with --tmpdir or TMPDIR.";
 }
 
 // Adds the log's path to the message: the log may hold the only hint at the cause.

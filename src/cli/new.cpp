@@ -54,6 +54,9 @@ nlohmann::json to_json(const pip::ResolvedPackage& package) {
 Result<int> show_plan(const NewArguments& arguments, const std::string& command_line) {
     auto options = TRY(options_from(arguments, command_line));
     auto plan = TRY(build::dry_run(options));
+    if (plan.pip_lines != 0)
+        log::warn(fmt::format("the packages that pip installs ({}) are not listed: {}.",
+                              counted(plan.pip_lines, "line"), printable_line(plan.why_not_solved)));
     if (arguments.json) {
         nlohmann::json packages = nlohmann::json::array();
         for (const auto& record : plan.packages)
@@ -77,9 +80,6 @@ Result<int> show_plan(const NewArguments& arguments, const std::string& command_
     // pip does not tell the sizes.
     fmt::print("{}{}\n", counted(plan.packages.size() + plan.of_pip.size(), "package"),
                bytes == 0 ? "" : ", " + human_bytes(bytes));
-    if (plan.pip_lines != 0)
-        fmt::print("The packages that pip installs ({} {}) are not solved here: {}.\n", plan.pip_lines,
-                   plan.pip_lines == 1 ? "line" : "lines", printable_line(plan.why_not_solved));
     return 0;
 }
 

@@ -4,9 +4,12 @@
 #include "core/printable.h"
 #include "util/log.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace containerize::cli {
 
@@ -31,9 +34,13 @@ Status check_output(const fs::path& output, const fs::path& input) {
     if (output.empty()) return {};
     struct stat info {};
     std::error_code failed;
-    if (const auto directory = fs::absolute(output, failed).parent_path(); !quiet::is_directory(directory))
+    const auto directory = fs::absolute(output, failed).parent_path();
+    if (!quiet::is_directory(directory))
         return fail_input("this directory does not exist", {}, directory.string(),
                           "Create it, or give another -o FILE.");
+    if (access(directory.c_str(), W_OK) != 0)
+        return fail_input("cannot write to this directory", std::strerror(errno), directory.string(),
+                          "Give another -o FILE.");
     if (lstat(output.c_str(), &info) != 0) return {};
     if (fs::equivalent(output, input, failed))
         return fail_input("the result would replace its input", {}, output.string(), "Give another -o FILE.");

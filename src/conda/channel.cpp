@@ -192,8 +192,11 @@ Result<Channel> named(const Located& asked, const Config& config) {
     return channel;
 }
 
-Result<Channel> resolve_one(const Located& asked, const Config& config) {
+Result<Channel> resolve_any(const Located& asked, const Config& config) {
     if (is_url(asked.text)) {
+        if (asked.text.find_first_not_of('/', s3.size()) == std::string::npos && asked.text.starts_with(s3))
+            return fail_input("the channel '" + asked.text + "' cannot be used", "it names no bucket",
+                              asked.where, "Write s3://BUCKET/PATH.");
         if (asked.text.starts_with(s3) && without_credentials(asked.text) != asked.text)
             return fail_input("the channel '" + without_credentials(asked.text) + "' cannot be used",
                               "an address of S3 has no login", asked.where,
@@ -209,6 +212,12 @@ Result<Channel> resolve_one(const Located& asked, const Config& config) {
         return fail_input("'" + asked.text + "' is not a channel", {}, asked.where,
                           "Give a name (conda-forge), a URL (https://...) or a path (/srv/channel).");
     return named(asked, config);
+}
+
+Result<Channel> resolve_one(const Located& asked, const Config& config) {
+    auto channel = TRY(resolve_any(asked, config));
+    if (channel.url.starts_with(s3) && config.s3_problem) return fail(Error(*config.s3_problem));
+    return channel;
 }
 
 /// The members of a multichannel; nothing for other channels.

@@ -425,33 +425,45 @@ http::Settings default_http() {
     return settings;
 }
 
-Status read_s3(const Environment& environment, Config& config) {
+void read_s3(const Environment& environment, Config& config) {
+    const auto wrong = [&](std::string what, std::string why, std::string_view variable, std::string hint) {
+        config.s3_problem = Error{.what = std::move(what),
+                                  .why = std::move(why),
+                                  .where = std::string(variable),
+                                  .hint = std::move(hint),
+                                  .fault = Fault::input};
+    };
+    // The name and the value of the first variable that is set.
     const auto first_of = [&](VariableList names) {
         for (const auto name : names)
-            if (auto value = variable(environment, name); !value.empty()) return value;
-        return std::string();
+            if (auto value = variable(environment, name); !value.empty())
+                return std::pair(std::string_view(name), std::move(value));
+        return std::pair(std::string_view(), std::string());
     };
-    auto region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"});
+    auto [region_name, region] = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"});
     if (region.empty()) region = "us-east-1";
     constexpr std::string_view of_regions = "abcdefghijklmnopqrstuvwxyz0123456789-";
     if (region.find_first_not_of(of_regions) != region.npos)
-        return fail_input("invalid region for S3", {}, "AWS_REGION", "Set it to a name such as eu-north-1.");
+        return wrong("invalid region for S3", {}, region_name, "Set it to a name such as eu-north-1.");
     config.s3_server = "https://s3." + region + ".amazonaws.com";
-    if (const auto server = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}); !server.empty()) {
+    if (const auto [name, server] = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}); !server.empty()) {
         if (url_host(server).empty() || !server.starts_with("http") || without_credentials(server) != server)
-            return fail_input("invalid server for S3", "it must be an http or https URL without a login",
-                              "AWS_ENDPOINT_URL", "Set it to a URL such as https://s3.example.org.");
+            return wrong("invalid server for S3", "it must be an http or https URL without a login", name,
+                         "Set it to a URL such as https://s3.example.org.");
         config.s3_server = without_end_slash(server);
     }
     const auto key = variable(environment, "AWS_ACCESS_KEY_ID");
     const auto secret = variable(environment, "AWS_SECRET_ACCESS_KEY");
-    if (!key.empty() && !secret.empty())
+    if (key.empty() != secret.empty())
+        return wrong("requests to S3 cannot be signed", "this variable is not set",
+                     key.empty() ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
+                     "Set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or for a public bucket none.");
+    if (!key.empty())
         config.http.logins.push_back({.url = config.s3_server,
                                       .user = key,
                                       .password = secret,
                                       .signature = "aws:amz:" + region + ":s3",
                                       .session = variable(environment, "AWS_SESSION_TOKEN")});
-    return {};
 }
 
 Result<Config> read_config(const Environment& environment, const fs::path& root) {

@@ -32,6 +32,7 @@ struct Config {
     std::map<std::string, std::vector<std::string>> custom_multichannels; ///< a name for several channels
     std::map<std::string, std::vector<std::string>> mirrored_channels;    ///< name -> URLs, best first
     std::string s3_server = "https://s3.us-east-1.amazonaws.com";         ///< of the buckets in s3:// URLs
+    std::optional<Error> s3_problem;    ///< why s3:// URLs cannot be used: what the environment says is wrong
     std::vector<UrlMirror> url_mirrors; ///< of our own configuration, not conda's; best first
     std::vector<std::string> allowed_channels, denied_channels; ///< if empty, all are allowed and none denied
     /// Channels named by the machine's own files (/etc/conda, /var/lib/conda) under channels and
@@ -55,9 +56,8 @@ struct Config {
     std::vector<std::filesystem::path> files; ///< the files that were read
 };
 
-/// Takes the server for s3:// URLs, and the login for it, from the variables AWS_... Fails with an input
-/// error if they name no server.
-Status read_s3(const Environment& environment, Config& config);
+/// Takes the server for s3:// URLs, and the login for it, from the variables AWS_...
+void read_s3(const Environment& environment, Config& config);
 
 /// Reads all sources. Later ones take precedence, and items of their lists come first. Each directory is
 /// searched for .condarc, condarc, condarc.d/*.yml and .mambarc:

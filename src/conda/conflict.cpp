@@ -224,8 +224,8 @@ Error nothing_matches(const PackagePool& packages, const Wanted& wanted, bool hi
         else if (!close.empty())
             error.hint = "Did you mean " + joined(close, ", ") + "?";
         else
-            error.hint = "If only PyPI has the package, list it under `pip:`. Otherwise, name the channel "
-                         "that has it.";
+            error.hint = "If only PyPI has the package, list it under `pip:` (pixi.toml: "
+                         "`pypi-dependencies`). Otherwise, name the channel that has it.";
     }
     return error;
 }

@@ -41,7 +41,8 @@ Status check_channel(const std::string& value) {
 
 Status check_mirror(const std::string& value) {
     if (parse_mirror(value)) return {};
-    return fail_input("invalid mirror: '" + without_credentials_within(value) + "'", {}, {},
+    return fail_input("invalid mirror: '" + without_credentials_within(value) + "'",
+                      "both parts must be http or https addresses", {},
                       "Give PREFIX=URL, such as "
                       "https://conda.anaconda.org/bioconda=https://mirror.example.org/bioconda. For logins, "
                       "use ~/.netrc.");

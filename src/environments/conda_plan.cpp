@@ -187,10 +187,14 @@ Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
 }
 
 /// Whether the user says what the machine has.
+std::string override_of(const std::string& package) {
+    return "CONDA_OVERRIDE_" + upper(package.substr(2));
+}
+
 bool is_given(const std::string& package, const inputs::BuildOptions& options,
               const Environment& environment) {
     if (package == "__cuda" && !options.conda.cuda.empty()) return true;
-    return environment.contains("CONDA_OVERRIDE_" + upper(package.substr(2)));
+    return environment.contains(override_of(package));
 }
 
 /// Takes the virtual packages that the input declares instead of the machine's, which must be at least as
@@ -208,7 +212,10 @@ Status declare_machine(const inputs::BuildOptions& options, const inputs::Inputs
                               own == machine.end()
                                   ? "this one has no " + package.name
                                   : "this one has " + own->name + "=" + own->version + "=" + own->build,
-                              where, "Build it on such a machine, or correct the file.");
+                              where,
+                              "Build it on such a machine, or correct the file. To choose packages for other "
+                              "machines, set " +
+                                  override_of(package.name) + ".");
         }
         if (given) continue;
         std::erase_if(machine, [&](const auto& one) { return one.name == package.name; });

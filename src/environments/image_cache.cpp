@@ -117,8 +117,8 @@ void apply_cache_limits(const BuildContext& context) {
     const timings::Span span("Limiting the cache");
     const auto removed = apply_limits(cache->places, limits);
     if (!removed) return log::detail(to_string(removed.error()));
-    log::detail(fmt::format("the cache exceeded its limits by {}, {}", counted(removed->files, "file"),
-                            human_bytes(removed->bytes)));
+    log::detail(fmt::format("removed {}, {}, from the cache, because of its limits",
+                            counted(removed->files, "file"), human_bytes(removed->bytes)));
 }
 
 std::vector<CachedFile> limited_files(const conda::CachePlaces& places) {

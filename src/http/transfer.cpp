@@ -69,7 +69,8 @@ bool is_link_local(const sockaddr& address) {
 class CurlTransfer : public Transfer {
 public:
     CurlTransfer(const Request& request, const Settings& settings)
-        : request_(request), settings_(settings), body_(request), failures_(request.urls.size()) {}
+        : request_(request), settings_(settings), body_(request), failures_(request.urls.size()),
+          passing_(request.urls.size()) {}
     CurlTransfer(const CurlTransfer&) = delete;
     CurlTransfer& operator=(const CurlTransfer&) = delete;
 
@@ -216,6 +217,9 @@ private:
         if (!login.signature.empty() &&
             curl_easy_setopt(easy_.get(), CURLOPT_AWS_SIGV4, login.signature.c_str()) != CURLE_OK)
             return;
+        // After a redirect, libcurl would send the token to the other host, where the signature does not
+        // count.
+        if (!login.signature.empty()) set(CURLOPT_FOLLOWLOCATION, 0L);
         if (!login.session.empty()) append(list_, "x-amz-security-token: " + login.session);
         set(CURLOPT_USERNAME, login.user.c_str());
         set(CURLOPT_PASSWORD, login.password.c_str());
@@ -433,8 +437,9 @@ private:
         auto error = *failures_.front();
         for (std::size_t at = 1; at < failures_.size(); ++at)
             if (failures_[at])
-                error.hint += fmt::format("{}The mirror also failed: {}: {}", error.hint.empty() ? "" : "\n",
-                                          failures_[at]->where, failures_[at]->why);
+                error.hint +=
+                    fmt::format("{}This address failed, too: {}: {}", error.hint.empty() ? "" : "\n",
+                                failures_[at]->where, failures_[at]->why);
         return error;
     }
 
@@ -449,10 +454,13 @@ private:
             rounds_ = 0;
         else if (wrapped)
             ++rounds_;
+        passing_[mirror_] = error;
         if (rounds_ > settings_.retries) {
             error.why += rounds_ > 1 ? fmt::format(" (tried {} times)", rounds_) : "";
             failures_[mirror_] = std::move(error);
             if (answer_) return end(std::move(*answer_));
+            for (std::size_t at = 0; at < failures_.size(); ++at)
+                if (!failures_[at]) failures_[at] = std::move(passing_[at]);
             auto result = failures_.front() ? summary() : *failures_[mirror_];
             return end(fail(std::move(result)));
         }
@@ -476,6 +484,7 @@ private:
     const Settings& settings_;
     Body body_;
     std::vector<std::optional<Error>> failures_; // of mirrors that have failed for good
+    std::vector<std::optional<Error>> passing_;  // the last one of each mirror that may be temporary
     std::size_t mirror_ = 0;
     unsigned rounds_ = 0, mismatches_ = 0;
     Clock::time_point not_before_;

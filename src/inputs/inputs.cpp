@@ -105,7 +105,7 @@ Status check_isolation(const BuildOptions& options) {
 Status read_conda_config(const BuildOptions& options, Inputs& inputs) {
     inputs.conda_config =
         TRY(options.conda.use_config ? conda::read_config(current_environment()) : conda::Config());
-    TRY(conda::read_s3(current_environment(), inputs.conda_config));
+    conda::read_s3(current_environment(), inputs.conda_config);
     inputs.conda_config.url_mirrors = options.site.mirrors;
     auto& of_machine = inputs.conda_config.site_channels;
     of_machine.insert(of_machine.end(), options.site.machine_channels.begin(),
@@ -307,6 +307,9 @@ Status read_spec(const BuildOptions& options, Inputs& inputs) {
                           inputs.spec.string(),
                           "Leave out the option, or give it to the command that makes the list.");
     inputs.locked = TRY(spec::read_locked(inputs.spec, kind, choice));
+    if (const auto& problem = inputs.conda_config.s3_problem)
+        for (const auto& package : inputs.locked->packages)
+            if (package.url.starts_with("s3://")) return fail(Error(*problem));
     return check_pip_lines(options, inputs.locked->pip, inputs);
 }
 

@@ -45,7 +45,8 @@ public:
 
     Result<CondaDependency> read() {
         if (name_.empty() || name_.find_first_not_of(of_conda_names) != name_.npos)
-            return toml_.refuse(value_, "invalid name of a package: '" + printable_line(name_) + "'");
+            return toml_.refuse(value_, "invalid name of a package: '" + printable_line(name_) + "'", {},
+                                "The version is the value: `numpy = \">=1.26\"`.");
         if (const auto* version = value_.as_string()) {
             TRY(add("version", version->get()));
             return finish(with_attributes());
@@ -53,7 +54,7 @@ public:
         const auto* table = value_.as_table();
         if (table == nullptr)
             return toml_.refuse(value_, "'" + name_ + "' must be a version or a table", {},
-                                "Write it as `" + name_ + " = \"1.26.*\"`.");
+                                "Write the version in quotes, as in `numpy = \"1.26.*\"`.");
         TRY(check_keys(*table));
         if (table->contains("url")) return read_url(*table);
         for (const auto& [key, of_spec] : keys_of_spec) {
@@ -75,7 +76,7 @@ private:
                                     "\"FILE.conda\"`.");
         for (const char* key : {"extras", "flags", "when"})
             if (table.contains(key)) TRY(finish(name_ + "[" + key + "=x]")); // which says what to do instead
-        return check_pixi_keys(toml_, table, name_,
+        return check_pixi_keys(toml_, table, "the entry of '" + name_ + "'",
                                {"version", "build", "build-number", "file-name", "channel", "subdir",
                                 "license", "license-family", "md5", "sha256", "url"});
     }

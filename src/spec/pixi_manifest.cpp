@@ -152,11 +152,15 @@ private:
         if (const auto* value = workspace_->get("exclude-newer"))
             environment_.exclude_newer = {.text = TRY(toml_.text(*workspace_, "exclude-newer")),
                                           .where = toml_.where(*value)};
+        if (const auto* options = workspace_->get("s3-options"))
+            return toml_.refuse(*options, "`s3-options` is not supported",
+                                "variables of the environment name the server of S3",
+                                "Remove it, and set AWS_ENDPOINT_URL and AWS_REGION.");
         std::error_code failed;
         const auto lock = toml_.file().parent_path() / "pixi.lock";
         if (fs::exists(lock, failed))
-            environment_.notes.push_back("the newest packages that fit are chosen. For exactly those that "
-                                         "pixi chose, give " +
+            environment_.notes.push_back("the newest packages that fit are chosen. For exactly those of the "
+                                         "lock beside the manifest, give " +
                                          lock.string() + ".");
         return {};
     }
@@ -413,7 +417,8 @@ private:
     Status settings() {
         const auto priority = TRY(common_setting("channel-priority"));
         if (!priority.text.empty() && priority.text != "strict" && priority.text != "disabled")
-            return fail_input("`channel-priority` must be strict or disabled", {}, priority.where);
+            return fail_input("`channel-priority` must be strict or disabled", {}, priority.where,
+                              "Correct it, or remove it: strict is the default.");
         environment_.channel_priority =
             priority.text == "disabled" ? conda::ChannelPriority::disabled : conda::ChannelPriority::strict;
         const auto strategy = TRY(common_setting("solve-strategy"));
@@ -503,8 +508,10 @@ private:
         for (const auto& [key, value] : *table) {
             if (key == "macos" || key == "unix") continue; // which every Linux is
             if (virtual_package_of(key.str()).empty())
-                return toml_.refuse(value, "`" + printable_line(key.str()) +
-                                               "` is not a system requirement that containerize knows");
+                return toml_.refuse(value,
+                                    "`" + printable_line(key.str()) +
+                                        "` is not a system requirement that containerize knows",
+                                    {}, "It knows linux, libc, cuda and archspec.");
             require(TRY(requirement(key.str(), value)));
         }
         return {};
@@ -534,7 +541,8 @@ private:
             return toml_.refuse(value, "'" + printable_line(name) + "' is not a valid variable name");
         const auto* text = value.as_string();
         if (text == nullptr)
-            return toml_.refuse(value, "the value of '" + printable_line(name) + "' must be a string");
+            return toml_.refuse(value, "the value of '" + printable_line(name) + "' must be a string", {},
+                                "Write it in quotes.");
         if (text->get().find_first_of("$`") != std::string::npos)
             return toml_.refuse(value, "the value of '" + printable_line(name) + "' contains '$' or '`'",
                                 "pixi lets a shell expand it, and containerize does not",

@@ -338,7 +338,7 @@ Result<SpecKind> recognise_supported(const std::filesystem::path& file) {
     }
     if (S_ISDIR(info.st_mode))
         return fail_input("this is a directory", {}, file.string(),
-                          "Give an environment.yml or a requirements.txt.");
+                          "Give a file in it, such as environment.yml, pixi.toml or requirements.txt.");
     // A pipe cannot be read more than once.
     if (!S_ISREG(info.st_mode))
         return fail_input("this is not a regular file", {}, file.string(),

@@ -472,8 +472,8 @@ def test_packages_for_another_platform_are_only_shown(build, user):
     lock = json.loads(user.run(build.tool, "lock", "--platform", "linux-aarch64", spec).stdout)
     assert (lock["subdir"], [one["name"] for one in lock["conda"]]) == ("linux-aarch64", ["app"])
     with_pip = build.spec(["app"], f"file://{channel}", more="  - pip:\n    - six\n    - rich\n", name="pip.yml")
-    shown = user.run(build.tool, "new", "--dry-run", "--platform", "linux-aarch64", with_pip).stdout
-    assert shown.endswith("The packages that pip installs (2 lines) are not solved here: they are for another platform.\n"), shown
+    warning = user.run(build.tool, "new", "--dry-run", "--platform", "linux-aarch64", with_pip).stderr
+    assert warning.endswith("warning: the packages that pip installs (2 lines) are not listed: they are for another platform.\n"), warning
     needs_more = build.spec(["app", "new", "gpu"], f"file://{channel}", name="more.yml")
     more = {"CONDA_OVERRIDE_GLIBC": "2.39"}
     assert set(build.plan(needs_more, "--platform", "linux-aarch64", "--cuda", "12.4", env=more)) == {"app", "new", "gpu"}

@@ -134,11 +134,11 @@ TEST(Channel, BucketsOfS3) {
     Config config;
     EXPECT_EQ(one("s3://bucket/channel", config).mirrors,
               Texts{"https://s3.us-east-1.amazonaws.com/bucket/channel"});
-    ASSERT_TRUE(read_s3({{"AWS_REGION", "eu-north-1"},
-                         {"AWS_ENDPOINT_URL", "http://s3.example.org:9000/"},
-                         {"AWS_ACCESS_KEY_ID", "key"},
-                         {"AWS_SECRET_ACCESS_KEY", "secret"}},
-                        config));
+    read_s3({{"AWS_REGION", "eu-north-1"},
+             {"AWS_ENDPOINT_URL", "http://s3.example.org:9000/"},
+             {"AWS_ACCESS_KEY_ID", "key"},
+             {"AWS_SECRET_ACCESS_KEY", "secret"}},
+            config);
     const auto channel = one("s3://bucket/a b+c/linux-64", config);
     EXPECT_EQ(channel.url, "s3://bucket/a b+c");
     EXPECT_EQ(channel.mirrors, Texts{"http://s3.example.org:9000/bucket/a%20b%2Bc"});
@@ -147,9 +147,26 @@ TEST(Channel, BucketsOfS3) {
     ASSERT_EQ(config.http.logins.size(), 1U);
     EXPECT_EQ(config.http.logins[0].url, "http://s3.example.org:9000");
     EXPECT_EQ(config.http.logins[0].signature, "aws:amz:eu-north-1:s3");
-    for (const char* server : {"s3.example.org", "ftp://s3", "https://me:pw@s3"})
-        EXPECT_FALSE(read_s3({{"AWS_ENDPOINT_URL", server}}, config)) << server;
-    EXPECT_FALSE(read_s3({{"AWS_REGION", "a.b/c"}}, config));
+    EXPECT_EQ(test::error_of(resolve_channels({{"s3://", "env.yml:3"}}, {}, config)).why,
+              "it names no bucket");
+}
+
+TEST(Channel, WrongSettingsOfS3MatterForS3Alone) {
+    const std::pair<const char*, const char*> wrong[] = {{"AWS_ENDPOINT_URL", "s3.example.org"},
+                                                         {"AWS_ENDPOINT_URL_S3", "ftp://s3"},
+                                                         {"AWS_ENDPOINT_URL", "https://me:pw@s3"},
+                                                         {"AWS_DEFAULT_REGION", "a.b/c"}};
+    for (const auto& [name, value] : wrong) {
+        Config config;
+        read_s3({{name, value}}, config);
+        EXPECT_EQ(one("team", config).name, "team");
+        EXPECT_EQ(test::error_of(resolve_channels({{"s3://bucket/x", {}}}, {}, config)).where, name);
+    }
+    Config half;
+    read_s3({{"AWS_ACCESS_KEY_ID", "key"}}, half);
+    EXPECT_EQ(test::error_of(resolve_channels({{"s3://bucket/x", {}}}, {}, half)).where,
+              "AWS_SECRET_ACCESS_KEY");
+    EXPECT_TRUE(half.http.logins.empty());
 }
 
 TEST(Channel, MirrorsOfAPrefixAreForFetchingAlone) {

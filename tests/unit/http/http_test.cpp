@@ -262,7 +262,7 @@ TEST_F(Http, MirrorsAreTriedInTurn) {
 
     asked.urls = {server.url("missing"), server.url("status/403")};
     EXPECT_TRUE(
-        message(asked).contains("\nThe mirror also failed: http://127.0.0.1:PORT/status/403: the server "
+        message(asked).contains("\nThis address failed, too: http://127.0.0.1:PORT/status/403: the server "
                                 "refuses access (403 Forbidden)"));
 }
 
@@ -356,6 +356,16 @@ TEST_F(Http, OtherHostsGetNoCredentials) {
     ASSERT_TRUE(http::fetch(request("redirect/localhost/small"), settings));
     EXPECT_EQ(server.seen("redirect/localhost/small").at(1).authorization, "Bearer to-ken");
     EXPECT_EQ(server.seen("small").at(1).authorization, "");
+    // libcurl would keep the session's token.
+    settings.logins = {{.url = "127.0.0.1:" + server.port(),
+                        .user = "key",
+                        .password = "s3cret",
+                        .signature = "aws:amz:eu-north-1:s3",
+                        .session = "session-token"}};
+    const auto signed_request = http::fetch(request("redirect/localhost/small"), settings);
+    ASSERT_FALSE(signed_request);
+    EXPECT_TRUE(to_string(signed_request.error()).contains("(302 Found)"))
+        << to_string(signed_request.error());
     const auto redirected = message(request("redirect/localhost/missing"));
     EXPECT_TRUE(redirected.contains("(404 Not Found) (redirected to localhost:PORT)\n")) << redirected;
 }

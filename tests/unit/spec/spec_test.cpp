@@ -137,9 +137,9 @@ TEST(RecogniseSupported, Messages) {
     EXPECT_EQ(message(empty),
               empty.string() +
                   ": the file contains no requirement\nList one package per line, such as `numpy`.");
-    EXPECT_EQ(message(directory.path()),
-              directory.path().string() +
-                  ": this is a directory\nGive an environment.yml or a requirements.txt.");
+    EXPECT_EQ(message(directory.path()), directory.path().string() +
+                                             ": this is a directory\nGive a file in it, such as "
+                                             "environment.yml, pixi.toml or requirements.txt.");
     EXPECT_EQ(message("/no/such.txt"),
               "/no/such.txt: cannot read the environment file: No such file or directory");
     const auto pipe = directory / "pipe";
