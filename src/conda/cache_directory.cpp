@@ -49,13 +49,13 @@ std::vector<fs::path> own_caches(const Environment& environment) {
     return caches;
 }
 
-/// Gives our directory permissions that it lacks.
-std::string permit(const fs::path& directory, mode_t wanted) {
+/// Gives our directory permissions that it lacks, and takes away those that nobody must have.
+std::string permit(const fs::path& directory, mode_t wanted, mode_t unwanted = 0) {
     const Fd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
     if (!opened || fstat(opened.get(), &info) != 0) return std::strerror(errno);
-    if ((wanted & ~info.st_mode) == 0 || fchmod(opened.get(), (info.st_mode | wanted) & 07777U) == 0)
-        return {};
+    const mode_t mode = ((info.st_mode | wanted) & ~unwanted) & 07777U;
+    if (mode == (info.st_mode & 07777U) || fchmod(opened.get(), mode) == 0) return {};
     return std::strerror(errno);
 }
 
@@ -104,8 +104,9 @@ Status make_images_for_all(const fs::path& cache, mode_t umask_bits) {
     const auto directory = images_in(cache);
     auto why = make_shared_directory(directory.parent_path());
     if (why.empty()) why = make_writable_directory(directory);
-    for (const auto& one : {directory.parent_path(), directory})
-        if (why.empty()) why = permit(one, 0755U & ~umask_bits);
+    const mode_t wanted = 0755U & ~umask_bits;
+    if (why.empty()) why = permit(directory.parent_path(), wanted);
+    if (why.empty()) why = permit(directory, wanted, S_IWGRP | S_IWOTH);
     return usable(directory, std::move(why));
 }
 
@@ -114,10 +115,13 @@ SiteImages images_of_site(const SiteCache& cache) {
     const auto images = cache.directory / "images";
     for (const auto& name : names_in(images)) {
         const auto directory = images / name;
+        struct stat info {};
         if (const auto foreign = find_foreign(directory.string(), {.owner = cache.owner}))
             found.obstacle = foreign->path + ": " + foreign->why;
         else if (access(directory.c_str(), R_OK | X_OK) != 0)
             found.obstacle = directory.string() + ": " + std::strerror(errno);
+        else if (stat(directory.c_str(), &info) != 0 || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+            found.obstacle = directory.string() + ": others than its owner can write to it";
         else
             found.directories.push_back(directory);
     }

@@ -86,8 +86,8 @@ std::string with_token(const std::string& url, const Config& config) {
 /// URL is only for its own server.
 std::vector<std::string> addresses_of(const std::string& url, const Config& config) {
     // S3 compares the encoded path with the signature.
-    if (url.starts_with(s3)) return {config.s3_server + "/" + percent_encoded(url.substr(s3.size()), "/")};
     const auto plain = without_credentials(url);
+    if (url.starts_with(s3)) return {config.s3_server + "/" + percent_encoded(plain.substr(s3.size()), "/")};
     std::size_t longest = 0;
     for (const auto& mirror : config.url_mirrors)
         if (plain == mirror.prefix || below(plain, mirror.prefix))
@@ -399,6 +399,10 @@ Result<std::vector<std::string>> check_listed_channels(const std::vector<Located
         if (has_anaconda_terms(candidate.channel)) with_terms.push_back(candidate.channel.name);
     if (with_terms.empty()) return std::vector<std::string>();
     return std::vector{note_of_terms(with_terms)};
+}
+
+std::string list_address(const Channel& channel, const std::string& subdir) {
+    return (channel.url.starts_with(s3) ? channel.mirrors.front() : channel.url) + "/" + subdir;
 }
 
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,

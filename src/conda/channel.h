@@ -49,6 +49,9 @@ Result<ChannelChoice> choose_channels(const std::vector<Located>& asked,
 Result<std::vector<std::string>> check_listed_channels(const std::vector<Located>& channels,
                                                        const Config& config);
 
+/// What names a channel's package list in a cache: its address, for a bucket of S3 that on its server.
+std::string list_address(const Channel& channel, const std::string& subdir);
+
 /// Returns the URLs from which to download the package at `url`, best first: from the mirrors of its channel
 /// in `channels`, else from configured mirrors, else from `url` itself; all with credentials.
 std::vector<std::string> download_urls(const std::string& url, const std::vector<Channel>& channels,

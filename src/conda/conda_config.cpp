@@ -437,7 +437,7 @@ void read_s3(const Environment& environment, Config& config) {
     const auto first_of = [&](VariableList names) {
         for (const auto name : names)
             if (auto value = variable(environment, name); !value.empty())
-                return std::pair(std::string_view(name), std::move(value));
+                return std::pair(std::string_view(name.name()), std::move(value));
         return std::pair(std::string_view(), std::string());
     };
     auto [region_name, region] = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"});

@@ -399,13 +399,20 @@ bool is_package_file(std::string_view name) {
 
 using IsOurs = bool (*)(std::string_view name);
 
+/// In a shared cache, anybody may have put a link to elsewhere.
+bool is_link_of_another(const fs::path& path) {
+    struct stat info {};
+    return lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode) && info.st_uid != geteuid() &&
+           info.st_uid != 0;
+}
+
 /// Calls `visit` for each regular file in a directory of the cache that has a name of ours. Returns the
 /// number of others: the directory may be one that the user keeps other files in.
 template<class Visit>
 Result<std::uint64_t> each_file(const fs::path& directory, IsOurs is_ours, const Visit& visit) {
     std::uint64_t foreign = 0;
     std::error_code problem;
-    if (!fs::exists(directory, problem)) return foreign;
+    if (!fs::exists(directory, problem) || is_link_of_another(directory)) return foreign;
     for (const auto& entry : entries_in(directory, problem)) {
         struct stat info {};
         if (lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;

@@ -181,7 +181,7 @@ private:
     /// The index may name a shard that the channel has replaced, so it must be asked for again, however fresh
     /// it is.
     static void forget_freshness(const Repodata& source) {
-        const RepodataSlot slot(source.cache, source.channel.url + "/" + source.subdir);
+        const RepodataSlot slot(source.cache, list_address(source.channel, source.subdir));
         auto state = slot.read();
         if (!state) return;
         state->checked = 0;

@@ -42,7 +42,7 @@ void remove_abandoned(const fs::path& directory) {
 struct Task {
     Task(const Channel& the_channel, std::string the_subdir, const fs::path& directory)
         : channel(the_channel), subdir(std::move(the_subdir)), url(channel.url + "/" + subdir),
-          slot(directory, url) {}
+          slot(directory, list_address(channel, subdir)) {}
 
     const Channel& channel;
     std::string subdir, url;

@@ -84,7 +84,8 @@ private:
         } else if (!own) {
             return of_another;
         }
-        if (open == nullptr || (!rules_.must_stay && is_given_to_group(info, open))) return nullptr;
+        const bool trusts_group = rules_.trusts_groups && !rules_.must_stay && is_given_to_group(info, open);
+        if (open == nullptr || trusts_group) return nullptr;
         if (!sticky || rules_.must_stay) return open;
         sticky_ = open;
         return nullptr;

@@ -65,6 +65,8 @@ struct OwnershipRules {
     bool must_stay = false;
     /// Absolute, without links: whoever controls this path may control the other one, too.
     std::string beside = {};
+    /// A directory that root has given to a group counts as root's.
+    bool trusts_groups = true;
     /// The caller creates what is missing, and then examines its owner.
     bool may_be_missing = false;
     /// To be replaced in a process that cannot see the real owners.

@@ -5,6 +5,7 @@
 #include "core/filesystem.h"
 #include "core/interrupt.h"
 #include "core/text.h"
+#include "core/url.h"
 #include "environments/activation.h"
 #include "environments/byte_code.h"
 #include "environments/conda_contents.h"
@@ -258,6 +259,19 @@ private:
     CondaContents contents_;
 };
 
+/// Fails if a package of pip is a clone in the environment itself, which is removed.
+Status check_lasting(const spec::LockedEnvironment& locked, const BuildContext& context) {
+    if (!locked.of_pip) return {};
+    for (const auto& one : *locked.of_pip)
+        if (one.source.kind == spec::PipSource::Kind::directory &&
+            is_below(file_url_path(one.source.url), context.prefix))
+            return fail_input("an editable clone cannot be locked without an installation",
+                              one.name + " would be cloned into the environment",
+                              context.inputs.spec.string(),
+                              "Remove -e, or build the installation and use `containerize export`.");
+    return {};
+}
+
 Status make_conda_part(CondaBuilder& builder, BuildContext& context) {
     TRY(create_environment(builder, context));
     TRY(builder.solve());
@@ -280,7 +294,9 @@ Result<spec::LockedEnvironment> lock_conda_and_pip(BuildContext& context) {
     TRY(make_conda_part(builder, context));
     TRY(builder.install());
     TRY(builder.packages());
-    return builder.locked();
+    auto locked = builder.locked();
+    TRY(check_lasting(locked, context));
+    return locked;
 }
 
 std::unique_ptr<EnvironmentBuilder> make_conda_builder(BuildContext& context) {

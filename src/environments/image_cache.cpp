@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "util/log.h"
 #include "util/progress.h"
+#include "util/shared_directory.h"
 #include "util/timings.h"
 
 #include <algorithm>
@@ -45,6 +46,16 @@ std::vector<packages::OthersImages> images_of_sites(const std::vector<conda::Sit
     return all;
 }
 
+/// Elsewhere, what is packed would be of no use to others.
+Status check_filling(const fs::path& cache) {
+    const auto foreign = find_foreign_below(cache, conda::images_in(cache));
+    if (!foreign) return {};
+    return fail_input("this cache of the site cannot be filled",
+                      foreign->path + ": " + foreign->why + ", so others could replace what is packed",
+                      cache.string(),
+                      "Change the directory's permissions, or set CONTAINERIZE_CACHE to another one.");
+}
+
 Result<std::shared_ptr<ImageCache>> open_cache(const BuildContext& context) {
     const auto& site = context.options.site;
     const auto& environment = context.inputs.environment;
@@ -53,7 +64,10 @@ Result<std::shared_ptr<ImageCache>> open_cache(const BuildContext& context) {
     TRY(make_directory(places.fallback, "cannot create a staging directory"));
     auto of_user = conda::places_in(cache, environment);
     const bool for_all = is_of_site(cache, site.site_caches);
-    if (for_all) of_user.images = cache;
+    if (for_all) {
+        TRY(check_filling(cache));
+        of_user.images = cache;
+    }
     places.directory = conda::images_in(of_user.images);
     const auto made = for_all ? conda::make_images_for_all(cache, context.options.umask_bits)
                               : conda::make_images(of_user.images);

@@ -60,7 +60,10 @@ public:
         return run_command();
     }
 
-    [[nodiscard]] fs::path written() const override { return images_.written(); }
+    /// Software that was wrapped may contain anything.
+    [[nodiscard]] fs::path written() const override {
+        return of_conda_ || has_pylock() ? images_.written() : context_.root();
+    }
 
     Status compile() override {
         if (python_name_.empty()) return {};

@@ -189,8 +189,11 @@ private:
         if (table != nullptr) {
             TRY(check_pixi_keys(toml_, *table, "an environment",
                                 {"features", "solve-group", "no-default-feature"}));
-            if (const auto* without = table->get("no-default-feature"))
-                with_default = !(without->is_boolean() && without->as_boolean()->get());
+            if (const auto* without = table->get("no-default-feature")) {
+                if (!without->is_boolean())
+                    return toml_.refuse(*without, "`no-default-feature` must be true or false");
+                with_default = !without->as_boolean()->get();
+            }
             if (const auto group = TRY(toml_.text(*table, "solve-group")); !group.empty())
                 environment_.notes.push_back(
                     "`solve-group` in " + toml_.where(value) +
@@ -543,6 +546,9 @@ private:
         if (text == nullptr)
             return toml_.refuse(value, "the value of '" + printable_line(name) + "' must be a string", {},
                                 "Write it in quotes.");
+        if (text->get().find('\0') != std::string::npos)
+            return toml_.refuse(value,
+                                "the value of '" + printable_line(name) + "' contains a NUL character");
         if (text->get().find_first_of("$`") != std::string::npos)
             return toml_.refuse(value, "the value of '" + printable_line(name) + "' contains '$' or '`'",
                                 "pixi lets a shell expand it, and containerize does not",

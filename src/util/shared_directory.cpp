@@ -68,8 +68,9 @@ std::string make_shared_directory(const fs::path& directory) {
 std::optional<Foreign> find_foreign_below(const fs::path& top, const fs::path& path) {
     std::error_code failed;
     const auto real = fs::weakly_canonical(top, failed);
-    return find_foreign(path.string(),
-                        {.beside = failed ? "" : real.parent_path().string(), .may_be_missing = true});
+    return find_foreign(path.string(), {.beside = failed ? "" : real.parent_path().string(),
+                                        .trusts_groups = false, // any of the group could be the attacker
+                                        .may_be_missing = true});
 }
 
 bool give_group(const Fd& file, gid_t group) {

@@ -147,8 +147,7 @@ TEST(Channel, BucketsOfS3) {
     ASSERT_EQ(config.http.logins.size(), 1U);
     EXPECT_EQ(config.http.logins[0].url, "http://s3.example.org:9000");
     EXPECT_EQ(config.http.logins[0].signature, "aws:amz:eu-north-1:s3");
-    EXPECT_EQ(test::error_of(resolve_channels({{"s3://", "env.yml:3"}}, {}, config)).why,
-              "it names no bucket");
+    EXPECT_EQ(test::error_of(resolve_channel({"s3://", "env.yml:3"}, config)).why, "it names no bucket");
 }
 
 TEST(Channel, WrongSettingsOfS3MatterForS3Alone) {
@@ -160,12 +159,11 @@ TEST(Channel, WrongSettingsOfS3MatterForS3Alone) {
         Config config;
         read_s3({{name, value}}, config);
         EXPECT_EQ(one("team", config).name, "team");
-        EXPECT_EQ(test::error_of(resolve_channels({{"s3://bucket/x", {}}}, {}, config)).where, name);
+        EXPECT_EQ(test::error_of(resolve_channel({"s3://bucket/x", {}}, config)).where, name);
     }
     Config half;
     read_s3({{"AWS_ACCESS_KEY_ID", "key"}}, half);
-    EXPECT_EQ(test::error_of(resolve_channels({{"s3://bucket/x", {}}}, {}, half)).where,
-              "AWS_SECRET_ACCESS_KEY");
+    EXPECT_EQ(test::error_of(resolve_channel({"s3://bucket/x", {}}, half)).where, "AWS_SECRET_ACCESS_KEY");
     EXPECT_TRUE(half.http.logins.empty());
 }
 

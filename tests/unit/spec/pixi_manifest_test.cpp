@@ -237,12 +237,15 @@ TEST_F(PixiManifest, WhatCannotBeDoneIsRefused) {
               "FILE:6: invalid package specification: 'b[when=x]': 'when' is not supported\nLeave it out, or "
               "request "
               "the package only where the condition holds.");
-    EXPECT_EQ(rest("b = {verson = \"1\"}"),
-              "FILE:6: `verson` is not a key that containerize knows in b\nDid you mean `version`?");
+    EXPECT_TRUE(rest("[activation.env]\nE = \"x\\u0000y\"").contains("contains a NUL character"));
+    EXPECT_EQ(
+        rest("b = {verson = \"1\"}"),
+        "FILE:6: `verson` is not a key that containerize knows in the entry of 'b'\nDid you mean `version`?");
     EXPECT_EQ(rest("b = \"1 2 3\""),
               "FILE:6: invalid package specification: 'b[version=\"1 2 3\"]': '1 2 3' has a "
               "space between two conditions\nSeparate conditions with ',' (and) or '|' (or).");
-    EXPECT_EQ(rest("\"b[c\" = \"1\""), "FILE:6: invalid name of a package: 'b[c'");
+    EXPECT_EQ(rest("\"b[c\" = \"1\""),
+              "FILE:6: invalid name of a package: 'b[c'\nThe version is the value: `numpy = \">=1.26\"`.");
     // It stays within quotation marks of the other kind.
     EXPECT_NE(rest("b = '1\",build=\"x'").find("invalid version condition: '1\",build=\"x'"),
               std::string::npos);
