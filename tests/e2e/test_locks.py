@@ -238,7 +238,7 @@ def test_environments_and_platforms_of_version_7(build):
     error = build(lock, "--environment", "tset", "--force", check=False)
     assert error.returncode == 2 and "this pixi lock file has no environment 'tset': it has default, test\nChoose one of these with --environment." in error.stderr
     error = build(build.spec(["where"]), "--environment", "test", "--force", check=False)
-    assert error.returncode == 2 and "--environment selects a part of a pixi lock file: this is a conda environment file" in error.stderr
+    assert error.returncode == 2 and "--environment selects a part of a pixi manifest or a pixi lock file: this is a conda environment file" in error.stderr
 
 
 def test_categories_of_conda_lock(build, user):
