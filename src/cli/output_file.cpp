@@ -38,15 +38,15 @@ Status check_output(const fs::path& output, const fs::path& input) {
     if (!quiet::is_directory(directory))
         return fail_input("this directory does not exist", {}, directory.string(),
                           "Create it, or give another -o FILE.");
+    const bool exists = lstat(output.c_str(), &info) == 0;
+    if (exists && fs::equivalent(output, input, failed))
+        return fail_input("the result would replace its input", {}, output.string(), "Give another -o FILE.");
+    if (exists && !S_ISREG(info.st_mode))
+        return fail_input("only a regular file can be replaced", {}, output.string(),
+                          "Give another -o FILE, or none for standard output.");
     if (access(directory.c_str(), W_OK) != 0)
         return fail_input("cannot write to this directory", std::strerror(errno), directory.string(),
                           "Give another -o FILE.");
-    if (lstat(output.c_str(), &info) != 0) return {};
-    if (fs::equivalent(output, input, failed))
-        return fail_input("the result would replace its input", {}, output.string(), "Give another -o FILE.");
-    if (!S_ISREG(info.st_mode))
-        return fail_input("only a regular file can be replaced", {}, output.string(),
-                          "Give another -o FILE, or none for standard output.");
     return {};
 }
 

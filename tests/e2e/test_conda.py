@@ -510,6 +510,8 @@ def test_a_lock_installs_what_was_solved(build, server, user):
     assert "already lists exact packages" in refused(lock)
     assert "would replace its input" in user.run(build.tool, "lock", spec, "-o", spec, check=False).stderr
     assert "only a regular file" in user.run(build.tool, "lock", spec, "-o", "/dev/null", check=False).stderr
+    done = user.run(build.tool, "lock", spec, "-o", "/etc/env.lock", check=False)
+    assert done.returncode == 2 and "/etc: cannot write to this directory: Permission denied" in done.stderr and "Solving" not in done.stderr
     with open("/dev/full", "w") as full:
         lost = user.run(build.tool, "lock", spec, stdout=full, check=False)
         assert lost.returncode == 1 and "cannot write to standard output" in lost.stderr

@@ -93,7 +93,7 @@ def test_what_a_manifest_cannot_have_is_refused(build):
     done = build(ours, "--environment", "prod", check=False)
     assert done.returncode == 2
     assert f"{ours}: this pixi manifest has no environment 'prod': it has default\nChoose one of these with --environment." in done.stderr
-    assert f"For exactly those that pixi chose, give {build.work}/pixi.lock." in build.user.run(
+    assert f"For exactly those of the lock beside the manifest, give {build.work}/pixi.lock." in build.user.run(
         build.tool, "new", "--dry-run", ours, env={"CONTAINERIZE_CACHE": str(build.work / "cache")}).stderr
     newer = manifest(build, '[dependencies]\nwhere = "*"\n', workspace='exclude-newer = "2020-01-01"\n')
     assert f"{newer}:5: the `exclude-newer` of this file must be given as an option" in build.refused(newer)
