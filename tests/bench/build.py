@@ -155,7 +155,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="torch,small")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--build", type=Path, default=SOURCE / "build/release")
+    parser.add_argument("--build", type=lambda text: Path(text).resolve(), default=SOURCE / "build/release")
     parser.add_argument("--uv", type=Path, help="the program; without it, that way is left out, and containerize uses pip")
     options = parser.parse_args()
     for name in options.only.split(","):
