@@ -186,11 +186,12 @@ Status add_earlier(const std::vector<spec::CondaDependency>& earlier,
     return {};
 }
 
-/// Whether the user says what the machine has.
+/// The variable in which users say what the machine has.
 std::string override_of(const std::string& package) {
     return "CONDA_OVERRIDE_" + upper(package.substr(2));
 }
 
+/// Whether the user says what the machine has.
 bool is_given(const std::string& package, const inputs::BuildOptions& options,
               const Environment& environment) {
     if (package == "__cuda" && !options.conda.cuda.empty()) return true;

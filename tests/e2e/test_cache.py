@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import shutil
 import stat
 import subprocess
@@ -12,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_USER, SOURCE, User, eventually
+from conftest import SOURCE, eventually
+from test_two_users import other  # noqa: F401: a fixture
 
 sys.path.insert(0, str(SOURCE / "tests/lib"))
 from python_wheels import wheel  # noqa: E402
@@ -157,15 +157,6 @@ def test_a_cache_that_can_only_be_read(cache):
 
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
-
-
-@pytest.fixture(scope="module")
-def other():
-    try:
-        pwd.getpwnam(OTHER_USER)
-    except KeyError:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", OTHER_USER], check=True)
-    return User(OTHER_USER)
 
 
 @pytest.fixture()

@@ -1,22 +1,9 @@
 """Manifests of pixi: their environments are solved and built without pixi."""
 
 import json
-import shutil
 
-import pytest
-from test_conda import Builder, python
-
-
-@pytest.fixture
-def work(user):
-    directory = user.directory()
-    yield directory
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-@pytest.fixture
-def build(user, tool, work, channels):
-    return Builder(user, tool, work, channels)
+from test_conda import python
+from test_locks import build, work  # noqa: F401: fixtures
 
 
 def manifest(build, text, workspace="", name="pixi.toml"):
